@@ -90,3 +90,50 @@ def test_on_spark_the_record_of_a_run_that_is_over_says_it_too(run_on: RunOn, tm
     again = run_on("spark", tmp_path / "why.sql", "--available-now", "--checkpoint", "state", folder=tmp_path)
     assert "nothing new was found to read" in again.stderr
     assert "check the paths" not in again.stderr
+
+
+RELEASED = """
+CREATE STREAM a (k INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM csv OPTIONS (path 'a');
+CREATE SINK out TO csv OPTIONS (path 'out');
+CREATE QUERY counts WITH (released = 'on') INTO out AS
+  SELECT k, count(*) AS n FROM a [RANGE 10 SECONDS SLIDE 10 SECONDS WA ts] GROUP BY k;
+CREATE QUERY plain AS SELECT k FROM a;
+"""
+
+
+def released_project(folder: Path) -> Path:
+    (folder / "a").mkdir()
+    (folder / "a" / "1.csv").write_text("k,ts\n1,2024-01-01 00:00:01\n2,2024-01-01 00:00:02\n1,2024-01-01 00:00:25\n")
+    path = folder / "released.sql"
+    path.write_text(RELEASED)
+    return path
+
+
+def asked_for_results(folder: Path, where: str) -> None:
+    """The two results of the first window were released by the row at 25 seconds, and every one says so itself."""
+    wait_for(lambda: any((folder / "out").glob("part-*")), 120)
+    written = "".join(path.read_text() for path in sorted((folder / "out").glob("part-*")))
+    assert written.count(',"a","data",2024-01-01 00:00:25,') == 2, written
+    words = millrace("why", where, "--result", "counts", folder=folder)
+    assert words.returncode == 0, words.stderr
+    (line,) = [each for each in words.stdout.splitlines() if "2 rows" in each]
+    assert line.endswith('released by stream "a": a row advanced its bound to 2024-01-01 00:00:25')
+    read = json.loads(millrace("why", where, "--result", "counts", "--json", folder=folder).stdout)
+    assert read["releases"][0]["release"] == {"stream": "a", "how": "data", "bound": "2024-01-01 00:00:25"}
+    refused = millrace("why", where, "--result", "plain", folder=folder)
+    assert refused.returncode == 2 and "WITH (released = 'on')" in refused.stderr
+
+
+def test_past_results_of_a_run_at_work_say_what_released_them(tmp_path: Path) -> None:
+    run = ["run", released_project(tmp_path), "--on", "local", "--control", "c", "--commit-interval", "100 ms"]
+    with Started(*run, folder=tmp_path) as started:
+        wait_for((tmp_path / "c" / "listening").exists, 60)
+        asked_for_results(tmp_path, "c")
+        assert started.interrupt()[0] == 0
+
+
+@pytest.mark.spark
+def test_past_results_of_a_checkpoint_on_spark_say_what_released_them(tmp_path: Path, run_on: RunOn) -> None:
+    ran = run_on("spark", released_project(tmp_path).name, "--available-now", "--checkpoint", "state", folder=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    asked_for_results(tmp_path, "state")

@@ -67,6 +67,7 @@ def test_the_streams_of_the_guide_can_be_declared() -> None:
         "priced",
         "per_minute",
         "by_country",
+        "told_minutes",
     ]
 
 

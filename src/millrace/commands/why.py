@@ -27,12 +27,22 @@ def add_to(commands: Commands) -> None:
     command = commands.add_parser("why")
     add_run_folder(command)
     add_timeout(command)
+    command.add_argument(
+        "--result",
+        metavar="QUERY",
+        help="say which promises released the last results of a query, and when; it has WITH (released = 'on')",
+    )
     add_json(command, "one object")
     command.set_defaults(carry_out=_why)
 
 
 def _why(options: argparse.Namespace) -> int:
     found = why(options.folder, timeout_seconds(options))
+    if options.result is not None:
+        lines = found.lag.past(options.result)
+        shown = {"releases": found.lag.shown()["releases"][options.result], "verdict": lines}
+        print(json.dumps(shown) if options.json else "\n".join(lines))
+        return 0
     print(json.dumps(found.data()) if options.json else found)
     return 0
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -137,6 +138,15 @@ class Punctuation:
 
     until: Microseconds
     ets: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """What lets rows leave: the promise of a stream, and whether its rows, an ETS or its end brought it about."""
+
+    stream: str
+    how: Literal["data", "ets", "end", ""]
+    bound: Microseconds
 
 
 @dataclass(frozen=True, slots=True)

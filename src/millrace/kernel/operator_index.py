@@ -15,6 +15,7 @@ from millrace.kernel.joins.sequences.asof_join import AsofJoin
 from millrace.kernel.joins.sequences.chronicle import Chronicle
 from millrace.kernel.joins.tables.table_join import TableJoin
 from millrace.kernel.operator import Operator
+from millrace.kernel.progress.released import Released
 from millrace.kernel.progress.roll_up import RollUp
 from millrace.kernel.progress.slack import Slack
 from millrace.kernel.progress.stamp import Stamp
@@ -50,6 +51,7 @@ __all__ = [
     "PreAggregate",
     "Project",
     "Rank",
+    "Released",
     "RollUp",
     "RowsJoin",
     "SessionAggregate",

@@ -13,6 +13,7 @@ from millrace.kernel.columns.expressions import Expression
 from millrace.language.catalogue import Declarations, declare, declared_twice
 from millrace.language.declarations.future_guard import guarded
 from millrace.language.declarations.query_options import bind_options, refuse_without_effect, said, with_baselines
+from millrace.language.declarations.released_rows import with_releases
 from millrace.language.declarations.streams import aside_queries, aside_scans, check_format
 from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.month_columns import months_as_text
@@ -238,8 +239,9 @@ def _query(name: str, statement: QueryStatement, binder: QueryBinder, declared: 
         limit = {} if statement.limit is None else {"limit": str(statement.limit.number)}
         sink = Sink(name, Connector("console", limit))
     relation = months_as_text(relation)
-    check_format(sink, relation.node.schema, statement.into)
     root = relation.node if binder.parts else with_open_windows(relation.node, place)
+    root = with_releases(root, written, options)
+    check_format(sink, root.schema, statement.into)
     query = Query(name, root, sink, options, access=access)
     guard = written.get("max_future_skew")
     return query if guard is None else guarded(query, guard, declared.streams)

@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from millrace.errors import RunError
+from millrace.hosts.why.past_releases import Releases, read_releases, release_lines, releases_of
 from millrace.hosts.why.verdicts import verdict, wait_lines
 from millrace.hosts.why.waits import Awaited, Queued, StreamLag, Wait
 from millrace.kernel.elements import END_OF_TIME, Microseconds
@@ -54,11 +55,14 @@ class Lag:
     """Each query that waits."""
     queues: Mapping[str, Queued] = field(default_factory=dict)
     """Each query whose queues are behind."""
+    releases: Releases = field(default_factory=dict)
+    """Of each query that tells it, what has released its last rows."""
 
     @staticmethod
     def of(executor: Executor, now: Microseconds, *, live: bool, silent: Container[str] | None = None) -> Lag:
         """What holds time back in the one graph of a process."""
-        return Lag.read(merge([share(executor, now, live=live, silent=silent)]))
+        lag = Lag.read(merge([share(executor, now, live=live, silent=silent)]))
+        return replace(lag, releases={query: tuple(past) for query, past in executor.releases().items()})
 
     def __str__(self) -> str:
         return "\n".join(self._verdict())
@@ -85,7 +89,12 @@ class Lag:
             for name, each in data["waits"].items()
         }
         queues = {name: Queued(**each) for name, each in data.get("queues", {}).items()}
-        return Lag(data["now"], data["live"], streams, waits, queues)
+        return Lag(data["now"], data["live"], streams, waits, queues, read_releases(data.get("releases", {})))
+
+    def past(self, query: str) -> list[str]:
+        """Which promises released the last rows of a query, and when, a line each; raises if it does not tell them."""
+        units = {name: stream.unit for name, stream in self.streams.items()}
+        return list(release_lines(query, releases_of(query, self.releases), units))
 
     def shown(self) -> dict[str, Any]:
         """All of it for programs: times as texts, and the verdict in words."""
@@ -244,7 +253,7 @@ def merge(shares: Sequence[Share]) -> dict[str, Any]:
     """The shares of all graphs of a network as the plain data of one `Lag`.
 
     >>> merge([])
-    {'now': 0, 'live': False, 'streams': {}, 'waits': {}, 'queues': {}}
+    {'now': 0, 'live': False, 'streams': {}, 'waits': {}, 'queues': {}, 'releases': {}}
     """
     streams: dict[str, Any] = {}
     for name, each in (item for one in shares for item in one["streams"].items()):
@@ -339,13 +348,13 @@ def recorded(record: Mapping[str, Any]) -> Lag:
             "the newest micro-batch on record does not say what holds it back",
             hint="It was written by an earlier version: let the run go on for a micro-batch, and ask again.",
         )
-    return Lag.read(record["lag"])
+    return Lag.read({**record["lag"], "releases": record.get("releases", {})})
 
 
 # Plain data
 
 
-_TIMES = {"now", "bound", "moved_at", "greatest", "seen_at", "until", "ets_at"}
+_TIMES = {"at", "now", "bound", "moved_at", "greatest", "seen_at", "until", "ets_at"}
 
 
 def _with_texts(data: Any) -> Any:
@@ -353,7 +362,7 @@ def _with_texts(data: Any) -> Any:
     if isinstance(data, Mapping):
         # Row numbers are none.
         numbers = data.get("outlet") == SEQUENCE or data.get("unit") == "number"
-        times = {"moved_at", "seen_at", "ets_at"} if numbers else _TIMES
+        times = {"at", "moved_at", "seen_at", "ets_at"} if numbers else _TIMES
         return {name: _time(each) if name in times else _with_texts(each) for name, each in data.items()}
     return [_with_texts(each) for each in data] if isinstance(data, list | tuple) else data
 

@@ -9,12 +9,14 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Literal
 
 from millrace.kernel.elements import (
     END_OF_TIME,
     NO_BOUND,
     Batch,
+    Cause,
     Element,
     GroupPunctuation,
     JointPunctuation,
@@ -34,6 +36,17 @@ class Delivery:
         self.queued = 0
         """Rows and punctuations in buffers, and rows held by operators."""
         self.peak = 0
+        self.traces = False
+        """True if some query tells what let its rows leave."""
+        self.release: Cause | None = None
+        """What lets the elements leave that are put into buffers now; only if that is traced."""
+        self.streams: Mapping[str, str] = {}
+        """The streams of sources that have other names."""
+
+    def released_by(self, source: str, how: Literal["data", "ets", "end"], until: Microseconds) -> None:
+        """Note what lets the next elements leave, if that is traced."""
+        if self.traces:
+            self.release = Cause(self.streams.get(source, source), how, until)
 
     def send(self, node: GraphNode, outputs: Iterable[Element], by_arc: bool = False) -> None:
         """Put what a node yields in its buffer; an ETS may go `by_arc`."""
@@ -68,7 +81,7 @@ class Delivery:
         """Add rows to a node's buffer."""
         rows = batch.stop - batch.start
         node.metrics.rows_out += rows
-        node.buffer.put(batch, merge=self.merge_punctuation)
+        node.buffer.put(batch, merge=self.merge_punctuation, release=self.release)
         self.queued += rows
         if self.queued > self.peak:
             self.peak = self.queued
@@ -80,6 +93,7 @@ class Delivery:
         node.metrics.punctuations_out += 1
         if by_arc and self.ets_arcs and all(_clear(path) for path in paths):
             for path in paths:
+                path[-1].release = self.release
                 _pass_along(path, punctuation.until)
             node.tsm_successor = paths[0][-1].consumer
             return
@@ -87,7 +101,7 @@ class Delivery:
 
     def _put_element(self, node: GraphNode, element: Punctuation | GroupPunctuation | JointPunctuation) -> None:
         before = node.buffer.size
-        node.buffer.put(element, merge=self.merge_punctuation)
+        node.buffer.put(element, merge=self.merge_punctuation, release=self.release)
         self.queued += node.buffer.size - before
         self.peak = max(self.peak, self.queued)
 

@@ -85,6 +85,7 @@ class EtsDemand:
         self._edges[source].raise_bound(until, now)
         if self._edges[source].contract.kind != "latent":
             self._ingress[source.stream].enabled += 1
+        self._delivery.released_by(_first_stream(source), "ets", until)
         self._delivery.send(source, [Punctuation(source.reached(until), ets=True)], by_arc)
 
     def next_beat(self) -> Microseconds | None:
@@ -138,6 +139,11 @@ class EtsDemand:
         """The clock at which every ETS of a request becomes possible; None is never."""
         clocks = [clock_of_ets(self._edges[source], needed) for source, needed in request.items()]
         return None if None in clocks else max([clock for clock in clocks if clock is not None], default=None)
+
+
+def _first_stream(node: GraphNode) -> str:
+    """The stream that a source, or a stamp of its rows, gives."""
+    return node.stream if node.is_source else _first_stream(node.inputs[0].producer)
 
 
 def wanted(node: GraphNode) -> Sequence[Needs]:

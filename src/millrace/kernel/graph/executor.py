@@ -41,6 +41,7 @@ from millrace.kernel.graph.strategy import rule_of, with_breaks
 from millrace.kernel.graph.stream_edges import StreamEdges
 from millrace.kernel.metrics import Metrics, SinkMetrics
 from millrace.kernel.progress.quarantine import Locate
+from millrace.kernel.progress.released import PastRelease, Released, with_release
 from millrace.kernel.progress.stamp import Stamp
 
 _CHAIN_EVERY = 4096
@@ -100,6 +101,7 @@ class Executor:
         stamps = {node: node.operator.edge for node in self._operators if isinstance(node.operator, Stamp)}
         self.ets_demand.adopt(self.ingress, {**self.edges.of_sources, **stamps})
         self._delivered = {node.name: self._delivered.get(node.name) or SinkMetrics() for node in self._sinks}
+        self._delivery.traces = graph.trace()
         for node in graph.nodes.values():
             node.ets_paths, node.users = ets_arcs(node), users(node)
         for ingress in self.ingress.values():
@@ -220,10 +222,13 @@ class Executor:
             while sink.waiting:
                 arc = sink.inputs[0]
                 before = arc.producer.buffer.size
+                if sink.traced:
+                    sink.release = arc.next_release()
                 element = arc.take()
                 self._delivery.queued += arc.producer.buffer.size - before
                 if isinstance(element, Batch):
                     self._delivered[sink.name].count(element, now)
+                    element = with_release(element, sink.release) if sink.traced else element
                     taken.setdefault(sink.name, []).append(element)
                 if isinstance(element, JointPunctuation):
                     sink.joint = element.until
@@ -231,6 +236,26 @@ class Executor:
                     arc.register = max(arc.register, element.until)
                     self.want(sink.name, sink.demand)
         return taken
+
+    def name_streams(self, streams: Mapping[str, str]) -> None:
+        """Say which streams the sources of a graph give, where they have other names."""
+        self._delivery.streams = streams
+
+    def releases(self) -> dict[str, list[PastRelease]]:
+        """By query the last releases of its rows, where it tells them."""
+        told = [node for node in self._operators if isinstance(node.operator, Released)]
+        return {
+            sink: list(node.operator.recent)
+            for node in told
+            for sink in sinks_below(node)
+            if isinstance(node.operator, Released)
+        }
+
+    def forget_releases(self) -> None:
+        """Begin anew with what `releases` gives."""
+        for node in self._operators:
+            if isinstance(node.operator, Released):
+                node.operator.recent.clear()
 
     def promised(self, sink: str) -> Microseconds:
         """The bound of all that a sink will give after what has been taken; only of one that takes bounds."""

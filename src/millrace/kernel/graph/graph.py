@@ -17,10 +17,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from millrace.kernel.elements import NO_BOUND, Batch, Element, Microseconds, Punctuation
+from millrace.kernel.elements import NO_BOUND, Batch, Cause, Element, Microseconds, Punctuation
 from millrace.kernel.metrics import NodeMetrics
 from millrace.kernel.operator import Operator
 from millrace.kernel.progress.open_windows import OpenWindows, open_windows
+from millrace.kernel.progress.released import Released
 from millrace.kernel.progress.time_contract import TimeContract
 
 Rule = Callable[["GraphNode", int], "GraphNode | None"]
@@ -30,7 +31,7 @@ Rule = Callable[["GraphNode", int], "GraphNode | None"]
 class Buffer:
     """What a node has yielded and some consumer has not yet taken."""
 
-    __slots__ = ("arcs", "elements", "first", "size")
+    __slots__ = ("arcs", "elements", "first", "size", "traced")
 
     def __init__(self) -> None:
         self.arcs: list[Arc] = []
@@ -39,21 +40,32 @@ class Buffer:
         """The number of the element at the front."""
         self.size = 0
         """Rows and punctuations in it."""
+        self.traced: deque[Cause | None] | None = None
+        """For each element what let it leave; None where no query asks for that."""
+
+    def trace(self, on: bool) -> None:
+        """Remember from now on what lets elements leave, or no longer."""
+        if on != (self.traced is not None):
+            self.traced = deque([None] * len(self.elements)) if on else None
 
     @property
     def following(self) -> int:
         """The number that the next element will have."""
         return self.first + len(self.elements)
 
-    def put(self, element: Element, *, merge: bool) -> None:
+    def put(self, element: Element, *, merge: bool, release: Cause | None = None) -> None:
         """Add an element; with `merge` a punctuation takes the place of one that no consumer has taken yet."""
         if isinstance(element, Batch):
             self.size += element.stop - element.start
         elif merge and isinstance(element, Punctuation) and self._replaced(element):
+            if self.traced is not None:
+                self.traced[-1] = release
             return
         else:
             self.size += 1
         self.elements.append(element)
+        if self.traced is not None:
+            self.traced.append(release)
         for arc in self.arcs:
             arc.came()
 
@@ -71,6 +83,8 @@ class Buffer:
         least = arcs[0].head if len(arcs) == 1 else min((arc.head for arc in arcs), default=self.following)
         while self.first < least:
             element = self.elements.popleft()
+            if self.traced is not None:
+                self.traced.popleft()
             self.size -= element.stop - element.start if isinstance(element, Batch) else 1
             self.first += 1
 
@@ -94,6 +108,8 @@ class Arc:
     broken: bool = False
     pending: int = 0
     """How many elements wait here, an active register among them."""
+    release: Cause | None = None
+    """What wrote the register last, if it is active and traced."""
 
     def __bool__(self) -> bool:
         return self.pending > 0
@@ -103,6 +119,13 @@ class Arc:
         """How many rows wait here."""
         waiting = list(self.producer.buffer.elements)[self.head - self.producer.buffer.first :]
         return sum(len(each) for each in waiting if isinstance(each, Batch)) - self.skipped
+
+    def next_release(self) -> Cause | None:
+        """What let the next element leave, where that is traced."""
+        if self.active:
+            return self.release
+        buffer = self.producer.buffer
+        return None if buffer.traced is None else buffer.traced[self.head - buffer.first]
 
     def enable(self, until: Microseconds) -> None:
         """Write an ETS into the register of an empty input."""
@@ -213,6 +236,12 @@ class GraphNode:
     """True if it takes as many rows in a step as a moment allows."""
     row_cost: float = 0.0
     """Microseconds that it took per row of late, if it calls functions of a user."""
+    tells_releases: bool = False
+    """A sink's: True if the host that empties it asks what let its rows leave."""
+    traced: bool = False
+    """True if some operator downstream, or it, tells what let rows leave."""
+    release: Cause | None = None
+    """What let its last element leave, if it is traced."""
     malformed: int = 0
     """How many texts of JSON its operator could not read, in earlier runs too."""
     metrics: NodeMetrics = field(default_factory=NodeMetrics)
@@ -307,6 +336,14 @@ class Graph:
                 arc.producer.buffer.arcs.remove(arc)
                 arc.producer.buffer.release()
             del self.nodes[node.name]
+
+    def trace(self) -> bool:
+        """Trace what lets rows leave, upstream of all that tell it; True if something does."""
+        for node in reversed(self.nodes.values()):
+            below = any(arc.consumer.traced for arc in node.outputs)
+            node.traced = below or node.tells_releases or isinstance(node.operator, Released)
+            node.buffer.trace(below)
+        return any(node.traced for node in self.nodes.values())
 
     def sources(self) -> list[GraphNode]:
         """The nodes a host fills."""

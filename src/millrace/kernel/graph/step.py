@@ -29,6 +29,7 @@ from millrace.kernel.graph.queue_gate import QueueGate
 from millrace.kernel.graph.step_size import StepSize
 from millrace.kernel.metrics import MALFORMED
 from millrace.kernel.operator import Operator
+from millrace.kernel.progress.released import Released
 from millrace.kernel.progress.stamp import Stamp
 from millrace.kernel.updates.queue import Queue
 
@@ -86,6 +87,8 @@ class Step:
 
     def _take_one(self, node: GraphNode, operator: Operator, clock: Clock, queue: Queue | None = None) -> int:
         arc = _next_input(node)
+        if node.traced:
+            self._trace(node, arc, clock)
         lead = _lead(arc) if operator.leads else NO_BOUND
         if lead > arc.register:
             self._handle(node, arc, Punctuation(lead), by_arc=False)
@@ -103,8 +106,16 @@ class Step:
         self._handle(node, arc, element, by_arc)
         return rows
 
+    def _trace(self, node: GraphNode, arc: Arc, clock: Clock) -> None:
+        """Learn what let the next element of an input leave: what is made of it leaves by the same."""
+        self.delivery.release = node.release = arc.next_release()
+        if isinstance(node.operator, Released):
+            node.operator.on_release(node.release, clock.now())
+
     def _go_on(self, node: GraphNode, operator: Operator) -> int:
         """Let an operator go on with what it has postponed."""
+        if node.traced:
+            self.delivery.release = node.release
         held = operator.held
         outputs = list(operator.on_more(self.size.rows))
         self.delivery.queued += operator.held - held

@@ -9,10 +9,11 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
+from typing import Literal
 
 import pyarrow as pa
 
-from millrace.kernel.elements import NO_BOUND, Batch, JointPunctuation, Microseconds, Punctuation, Times
+from millrace.kernel.elements import NO_BOUND, Batch, Cause, JointPunctuation, Microseconds, Punctuation, Times
 from millrace.kernel.graph.delivery import Delivery, usable
 from millrace.kernel.graph.graph import Graph, GraphNode
 from millrace.kernel.graph.step_size import StepSize
@@ -99,11 +100,19 @@ class StreamEdges:
             stop = min(start + size, len(batch))
             until = usable(node, int(bounds[stop - 1])) if len(bounds) else NO_BOUND
             node.promised = max(node.promised, until)
+            if self._delivery.traces:
+                reached = int(bounds[stop - 1]) if len(bounds) else self.of_sources[node].bound
+                self._delivery.released_by(node.stream, "data", reached)
             yield Batch.cut(batch.block, batch.start + start, batch.start + stop, until if until > NO_BOUND else None)
 
-    def push_stamped(self, source: str, batch: Batch) -> None:
-        """Rows that were stamped elsewhere, checked against the bound once more; `observe` follows them."""
+    def push_stamped(self, source: str, batch: Batch, release: Cause | None = None) -> None:
+        """Rows that were stamped elsewhere, checked against the bound once more; `observe` follows them.
+
+        Of rows that other graphs made, `release` says what let them leave there, if that is traced.
+        """
         node, ingress = self._nodes[source], self.ingress[source]
+        self._delivery.released_by(source, "data", ingress.bound)
+        self._delivery.release = release or self._delivery.release
         admitted = ingress.readmit(batch, node.reached(ingress.bound)).admitted
         if len(admitted):
             self._delivery.put(node, admitted)
@@ -135,10 +144,15 @@ class StreamEdges:
         self.ingress[source].follow([each["outlets"][outlet] for each in progresses] if outlet else progresses)
         self.promise(source)
 
-    def promise(self, stream: str) -> None:
-        """Send a stream's bounds to the operators that can use them, and what single groups of it promise."""
+    def promise(self, stream: str, how: Literal["data", "end"] = "data", release: Cause | None = None) -> None:
+        """Send a stream's bounds to the operators that can use them, and what single groups of it promise.
+
+        `release` says what brought about the bound of another graph, if that is traced.
+        """
         groups = self.ingress[stream].order.group_promises()
         for node in self.outlets[stream]:
+            self._delivery.released_by(stream, how, self.of_sources[node].bound)
+            self._delivery.release = release or self._delivery.release
             bound = Punctuation(node.reached(self.of_sources[node].bound))
             self._delivery.send(node, [bound] if groups is None or node.outlet else [bound, groups])
 
@@ -149,4 +163,4 @@ class StreamEdges:
     def end(self, stream: str) -> None:
         """Take the stream as ended: its last bound closes everything."""
         self.ingress[stream].end()
-        self.promise(stream)
+        self.promise(stream, "end")

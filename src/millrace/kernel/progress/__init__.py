@@ -10,6 +10,7 @@
 - open_windows.py: which rows below a bound a window can still take
 - slack.py, roll_up.py, stamp.py: operators that make bounds of their own: from the rows, from the promises of groups,
   and from the clock (latent timestamps)
+- released.py: the operator that tells which promise let rows leave
 
 In: raw rows of a stream and the clock. Out: admitted and late rows, and bounds. The graph asks for enabling timestamps
 (graph/ets_demand.py) and carries bounds from here on (graph/delivery.py). Imports columns, elements, state and operator

@@ -104,6 +104,7 @@ OPTIONS: Mapping[str, Option] = {
     "smooth": Option(_INTERVAL, _length),
     "ets": Option("on or off", _one_of("on", "off"), "Write ETS ON DEMAND or ETS NONE in CREATE STREAM."),
     "ets_arcs": Option("on or off", _one_of("on", "off")),
+    "released": Option("on or off", _one_of("on", "off")),
     "share": Option("a positive number", _positive),
     "breaks": Option("none, chain, or operators to break after such as 'filter, merge'", is_breaks),
     "alpha": Option("a number from 0 on, below 1", _fraction),

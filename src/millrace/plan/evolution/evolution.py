@@ -45,6 +45,7 @@ _STATELESS = (
     kernel.Union,
     kernel.Since,
     kernel.RollUp,
+    kernel.Released,
 )
 
 

@@ -43,6 +43,8 @@ def label(node: Node) -> str:
             return "order by time: a row leaves when no input can send an earlier one"
         case relational.Since():
             return f"rows from {clock_text(node.time, exact=True)} on"
+        case relational.Released():
+            return "released: each row with the promise that let it leave"
         case relational.RollUp():
             return "roll up: promises per group become one bound, the least of all groups seen"
         case relational.RowSlack():

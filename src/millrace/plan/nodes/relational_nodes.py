@@ -9,8 +9,10 @@ from typing import ClassVar, Literal, Self
 import pyarrow as pa
 
 from millrace.kernel.columns.expressions import Column, Expression
+from millrace.kernel.elements import TIMESTAMP
 from millrace.kernel.progress.open_windows import open_windows
 from millrace.kernel.progress.quarantine import QUARANTINE
+from millrace.kernel.progress.released import COLUMNS
 from millrace.kernel.progress.time_contract import QUARANTINED
 from millrace.plan.nodes.endpoints import Stream
 from millrace.plan.nodes.node import Keys, Node, OneInput, SeveralInputs, columns_of, walk
@@ -244,6 +246,23 @@ class Since(OneInput):
 
     time: int
     is_row_wise: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class Released(OneInput):
+    """The rows of a query, with what released each: the stream, how its promise came about, the bound and the clock."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        by_number = any(scan.stream.time.unit == "number" for scan in scans_of(self))
+        types = (pa.string(), pa.string(), pa.int64() if by_number else TIMESTAMP, TIMESTAMP)
+        return pa.schema([*self.input.schema, *zip(COLUMNS, types, strict=True)])
+
+    def column_names(self) -> list[str]:
+        return [*self.input.column_names(), *COLUMNS]
+
+    def reads(self, wanted: Sequence[str]) -> list[list[str]]:
+        return [[name for name in wanted if name not in COLUMNS]]
 
 
 @dataclass(frozen=True)

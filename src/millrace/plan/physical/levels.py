@@ -26,6 +26,7 @@ from millrace.plan.nodes.relational_nodes import (
     Filter,
     OrderByTime,
     Project,
+    Released,
     RollUp,
     RowSlack,
     Slack,
@@ -36,7 +37,7 @@ from millrace.plan.nodes.relational_nodes import (
 from millrace.plan.nodes.update_nodes import AnyQueue
 from millrace.plan.physical.pane_choice import takes_partials
 
-SCHEDULING = ("strategy", "share", "breaks", "ets_arcs", "queue", "keep", "memory", "page", "budget")
+SCHEDULING = ("strategy", "share", "breaks", "ets_arcs", "queue", "keep", "memory", "page", "budget", "released")
 """The options that change how a query is run, and not which of its parts is which."""
 
 
@@ -236,7 +237,7 @@ def _is_transparent(node: Node) -> bool:
 
     Promises of groups do not cross: they are rolled up before their rows do, unless the low level brings them.
     """
-    return isinstance(node, Union | Slack | RowSlack) or (isinstance(node, RollUp) and node.input.is_prefix)
+    return isinstance(node, Union | Slack | RowSlack | Released) or (isinstance(node, RollUp) and node.input.is_prefix)
 
 
 def _count(node: Node) -> int:

@@ -66,7 +66,7 @@ def has_state(node: Node, options: Options) -> bool:
         case relational.OrderByTime():
             return not relational.is_latent(node) and method_of(node, options) is None
         case _:
-            return not (node.is_row_wise or isinstance(node, relational.RollUp))
+            return not (node.is_row_wise or isinstance(node, relational.RollUp | relational.Released))
 
 
 def operator_of(node: Node, options: Options, method: Method | None = None) -> kernel.Operator:
@@ -99,6 +99,8 @@ def operator_of(node: Node, options: Options, method: Method | None = None) -> k
             return kernel.Since(node.time)
         case relational.RollUp():
             return kernel.RollUp()
+        case relational.Released():
+            return kernel.Released(by_number=node.schema.field("released_bound").type == pa.int64())
         case relational.RowSlack():
             return kernel.Slack(TrailingRows(node.rows))
         case relational.Slack():

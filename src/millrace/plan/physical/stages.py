@@ -22,7 +22,7 @@ from millrace.plan.nodes.content_names import columns_by_stream
 from millrace.plan.nodes.endpoints import Stream
 from millrace.plan.nodes.node import Node, walk
 from millrace.plan.nodes.query_network import Query, QueryNetwork
-from millrace.plan.nodes.relational_nodes import RowSlack, Since, Slack, scan_of, scans_of
+from millrace.plan.nodes.relational_nodes import Released, RowSlack, Since, Slack, scan_of, scans_of
 from millrace.plan.physical.graph_builder import GraphBuilder, port_source, scan_leaf
 from millrace.plan.physical.group_promises import rolled_up
 from millrace.plan.physical.levels import Crossing, Cut, Cuts, Exchange
@@ -169,6 +169,7 @@ class Physical:
                     end = builder.build(cut.input, path, top=True)
                     if cut.port not in graph.nodes:
                         graph.sink(cut.port, end, takes_bounds=True)
+                    graph.nodes[cut.port].tells_releases |= isinstance(root, Released)
             if ends[query.name] == level:
                 graph.sink(query.name, builder.build(root, query.name), float(query.options.get("share", 1)))
             known |= set(builder.names)

@@ -21,7 +21,7 @@ from millrace.plan.nodes.aggregate_nodes import (
 )
 from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.query_network import Query
-from millrace.plan.nodes.relational_nodes import Filter, Project
+from millrace.plan.nodes.relational_nodes import Filter, Project, Released
 from millrace.plan.updates.queue_placement import key_of
 from millrace.plan.updates.update_keys import first_of, held_by
 
@@ -40,7 +40,7 @@ def stored_key(query: Query) -> tuple[str, ...] | None:
 def _parts(node: Node) -> list[frozenset[str]] | None:
     """For each column that tells the rows of a tree apart the names that hold it; None if nothing does."""
     match node:
-        case Filter():
+        case Filter() | Released():
             return _parts(node.input)
         case Project():
             held = [(name, held_by(each, node.input.schema)) for name, each in node.columns]

@@ -19,6 +19,9 @@ from millrace.hosts.why import lag
 
 Report = Mapping[str, Any]
 
+_RECENT = 20
+"""How many releases of a query the record of a batch has."""
+
 
 def merge(before: Report | None, reports: Sequence[Report]) -> dict[str, Any]:
     """The batch's share of a commit record, given the record before it and the reports of its buckets.
@@ -55,16 +58,30 @@ def merge(before: Report | None, reports: Sequence[Report]) -> dict[str, Any]:
         "plan": plan,
     }
     if not told:
-        return {**record, **{name: earlier[name] for name in ("lag", "queues", "queued", "bounds") if name in earlier}}
+        return {
+            **record,
+            **{name: earlier[name] for name in ("lag", "queues", "queued", "bounds", "releases") if name in earlier},
+        }
     shares = [report["lag"] for report in told if "lag" in report]
     held = bucket_queues.merged(report.get("queues", {}) for report in told)
     if shares:
         record["lag"] = lag.merge(shares)
     if bounds:
         record["bounds"] = bounds
+    if told_releases := _releases(earlier, told):
+        record["releases"] = told_releases
     if held:
         record |= {"queues": held, "queued": sum(report["queued"] for report in told)}
     return record
+
+
+def _releases(earlier: Report, told: Sequence[Report]) -> dict[str, Any]:
+    """By query what has released its rows of late, in this batch and before."""
+    found = {query: list(past) for query, past in earlier.get("releases", {}).items()}
+    for query in dict.fromkeys(query for report in told for query in report.get("releases", {})):
+        new = [each for report in told for each in report.get("releases", {}).get(query, [])]
+        found[query] = [*found.get(query, []), *sorted(new, key=lambda each: each["at"])][-_RECENT:]
+    return found
 
 
 def _joined(one: Any, other: Any, numbers: Callable[[Any, Any], Any]) -> Any:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -26,7 +26,7 @@ from millrace.hosts.spark.stage.bucket_queues import BucketQueues, titles_of
 from millrace.hosts.spark.stage.budget import TriggerPace
 from millrace.hosts.why.lag import share
 from millrace.kernel.clock import StandingClock
-from millrace.kernel.elements import Batch, user_table
+from millrace.kernel.elements import Batch, Cause, user_table
 from millrace.kernel.graph.ets_demand import sources_behind, wanted
 from millrace.kernel.graph.executor import Executor
 from millrace.kernel.graph.graph import Graph
@@ -34,6 +34,7 @@ from millrace.kernel.graph.operator_modes import operator_metrics
 from millrace.kernel.graph.snapshot import Place
 from millrace.kernel.progress.ingress import Ingress
 from millrace.kernel.progress.quarantine import merged
+from millrace.kernel.progress.released import by_release
 from millrace.plan.physical.levels import Crossing, Exchange
 from millrace.plan.physical.stages import Physical
 
@@ -124,6 +125,7 @@ class Bucket:
         level = Level.of(plan, number, graph)
         edges = {stream.name: Ingress(stream.time) for stream in plan.network.streams()}
         executor = Executor(graph)
+        executor.name_streams({port: each.stream.name for port, each in level.exchanges.items()})
         for port, exchange in level.exchanges.items():
             if not exchange.attribute:
                 executor.ingress[port].order.share(edges[exchange.stream.name].order)
@@ -152,11 +154,12 @@ class Bucket:
         """Process a micro-batch; the rows of its sinks. Queues follow the pace from the next one on."""
         for port, blob in received.blobs:
             for rows in unpack(blob).to_batches():
-                self.executor.edges.push_stamped(port, Batch(rows))
+                for alike, release in by_release(rows):
+                    self.executor.edges.push_stamped(port, Batch(alike), release)
         for stream, summaries in received.summaries.items():
             if stream in self.edges:
                 self._follow(stream, summaries, received.now)
-        self._cross(received.bounds)
+        self._cross(received.bounds, received.releases)
         self._cross_jointly(received.joints)
         if received.wants is not None:
             self.want(received.wants)
@@ -199,14 +202,16 @@ class Bucket:
         for port in self.ports.get(stream, ()):
             _observe(self.executor, port, summaries, now)
 
-    def _cross(self, heard: Mapping[str, Mapping[str, int]]) -> None:
-        """Learn what the buckets of earlier levels promise."""
+    def _cross(self, heard: Mapping[str, Mapping[str, int]], releases: Mapping[str, Mapping[str, Any]]) -> None:
+        """Learn what the buckets of earlier levels promise; the least promise is what releases rows here."""
         for port, bounds in heard.items():
             known = self.bounds.setdefault(port, {})
             known.update(bounds)
             if len(known) == self.producers:
-                self.executor.ingress[port].raise_bound(min(known.values()))
-                self.executor.edges.promise(port)
+                least = min(known, key=lambda bucket: known[bucket])
+                self.executor.ingress[port].raise_bound(known[least])
+                told = releases.get(port, {}).get(least)
+                self.executor.edges.promise(port, release=None if told is None else Cause(*told))
 
     def _cross_jointly(self, heard: Mapping[str, Mapping[str, list[int]]]) -> None:
         """Learn what the buckets of earlier levels promise about pairs of times."""
@@ -251,7 +256,10 @@ class Bucket:
             ports = [port for port, crossing in self.level.leaving.items() if crossing.level == level]
             bounds = {port: self.executor.promised(port) for port in ports}
             joints = {port: pair for port in ports if (pair := self.executor.promised_jointly(port)) is not None}
-            yield {"level": level, "bounds": bounds, "joints": joints}
+            promise = {"level": level, "bounds": bounds, "joints": joints}
+            nodes = self.executor.graph.nodes
+            told = {port: each for port in ports if (each := nodes[port].release) is not None}
+            yield {**promise, "releases": {port: astuple(each) for port, each in told.items()}} if told else promise
 
     def report(self, now: int, *, live: bool) -> dict[str, Any]:
         """What the commit record shall hold of it."""
@@ -274,6 +282,7 @@ class Bucket:
                 "operators": self._operators(now),
             },
             "bounds": {node.name: node.bound for node in self.executor.graph.operators()},
+            "releases": self._releases(),
             "now": now,
             "plan": self.version,
             "lag": share(
@@ -284,6 +293,12 @@ class Bucket:
                 edges=self.edges,
             ),
         }
+
+    def _releases(self) -> dict[str, Any]:
+        """By query what has released its rows since the last report."""
+        found = {query: [asdict(each) for each in past] for query, past in self.executor.releases().items()}
+        self.executor.forget_releases()
+        return found
 
     def _operators(self, now: int) -> dict[str, Any]:
         """What each operator says of itself, as plain data whose numbers add up over buckets."""

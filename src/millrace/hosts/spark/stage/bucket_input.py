@@ -31,6 +31,8 @@ class BucketInput:
     """By port what each bucket of an earlier level has promised."""
     joints: dict[str, dict[str, list[int]]] = field(default_factory=dict)
     """The same about pairs of times."""
+    releases: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
+    """By port what brought about the promise of each such bucket, where a query tells it."""
     wants: dict[str, int] | None = None
     """The bound that later levels wait for, by port; None where it is not known."""
     clocks: list[int] = field(default_factory=list)
@@ -76,6 +78,8 @@ def read_input(rows: Iterable[Row], level: int, ports: Container[str]) -> Bucket
                 found.bounds.setdefault(port, {})[note["bucket"]] = until
             for port, pair in note["joints"].items():
                 found.joints.setdefault(port, {})[note["bucket"]] = pair
+            for port, release in note.get("releases", {}).items():
+                found.releases.setdefault(port, {})[note["bucket"]] = release
             continue
         if row.port in (CONTROL_PORT, STREAM_PORT):
             _add_note(found, row.port, note)
