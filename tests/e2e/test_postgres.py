@@ -91,7 +91,7 @@ def test_a_table_of_another_shape_is_refused_by_check_and_by_run(postgres: str, 
             'sink "counts": the table "minutes" does not take the results: it has no column "window_start"'
             in ran.stderr
         )
-        assert "hint: Its columns are k and n. Add the column" in ran.stderr
+        assert "hint: Its columns are k, n. Add the column" in ran.stderr
 
 
 def test_a_server_that_is_not_there_is_said_before_anything_is_read(tmp_path: Path) -> None:

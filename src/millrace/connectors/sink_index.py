@@ -17,7 +17,12 @@ PYTHON_SINK = "python"
 GROUP = "millrace.sinks"
 """The group of entry points by which packages declare sinks."""
 _TAKEN = ("csv", "json", "parquet", "memory", "console", PYTHON_SINK)
-_SHIPPED = MappingProxyType({"postgres": "millrace.connectors.postgres.postgres_writer:PostgresWriter"})
+_SHIPPED = MappingProxyType(
+    {
+        "kafka": "millrace.connectors.kafka.kafka_writer:KafkaWriter",
+        "postgres": "millrace.connectors.postgres.postgres_writer:PostgresWriter",
+    }
+)
 
 
 @cache
