@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 QUOTES = '"""'
-ELSEWHERE = ("postgres", "postgres_sink", "quotes_overload", "slow_quotes")
+ELSEWHERE = ("kafka_sink", "postgres", "postgres_sink", "quotes_overload", "slow_quotes")
 """Examples that need a database, see below, or recorded data, see tests/differential/test_real_updates.py."""
 
 

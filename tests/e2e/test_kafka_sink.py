@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from random import Random
 
 import duckdb
 import pytest
 
-from tests.e2e.commands import RunOn, millrace
+from tests.e2e.commands import RunOn, environment, millrace
 from tests.e2e.scripts import SCRIPT, project
 from tests.kafka_broker import Broker
 
 pytestmark = pytest.mark.slow
 
+ROOT = Path(__file__).resolve().parents[2]
 QUOTES = """
 CREATE STREAM quotes (symbol STRING, price INT, deleted BOOLEAN, ts TIMESTAMP)
   TIMESTAMP BY ts ORDERED UPDATE KEY (symbol)
@@ -78,3 +81,13 @@ def test_a_topic_that_is_not_there_is_said_before_anything_is_read(kafka: Broker
         ran = millrace(*command, folder=tmp_path)
         assert ran.returncode == 1
         assert f'sink "counts": the Kafka broker at "{kafka.bootstrap_servers}" has no topic "none"' in ran.stderr
+
+
+def test_the_example_gives_its_output_and_is_on_its_page(kafka: Broker) -> None:
+    example = ROOT / "examples" / "kafka_sink.py"
+    command = [sys.executable, example, kafka.bootstrap_servers]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, env=environment())
+    assert ran.returncode == 0, ran.stderr
+    assert sorted(ran.stdout.splitlines()) == sorted(example.with_suffix(".out").read_text().splitlines())
+    queries = example.read_text().split('"' * 3)[3]
+    assert f"```sql{queries}```" in (ROOT / "docs" / "kafka-sink.md").read_text()

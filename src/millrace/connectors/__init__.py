@@ -6,7 +6,7 @@
 - `native` names the connectors that are ours; all others are Spark's own, and only the Spark host has them.
 - `sink_index` says which sinks are written by a writer: the user's own, those shipped, those of installed packages.
 - `files/` reads and writes csv, json and parquet; `generators/` makes rows: `generate` and `nexmark`.
-- `postgres/` writes results to PostgreSQL, and reads tables from it.
+- `postgres/` writes results to PostgreSQL, and reads tables from it; `kafka/` writes results to Kafka.
 
 In: a `Stream` or `Sink` of the plan with its options. Out: Arrow record batches in the declared schema, or files.
 Rows that do not fit the schema are malformed: they raise an error or are counted, and never pass silently.
