@@ -24,6 +24,8 @@ REAL = {
     "nycflights13_flights.csv.zip": (336_776, "TIMESTAMP BY time_hour DISORDER", "null_values 'NA'"),
 }
 
+QUICK = ("net_dns.csv.gz", "crypto_trades.csv.gz")
+
 
 def written(path: Path, folder: Path, *parts: str) -> str:
     """The script that is written for a path, after a look at what is in it."""
@@ -52,9 +54,7 @@ def check_run(folder: Path, rows: int, *, quarantined: int = 0) -> list[dict[str
     return results
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(each, marks=pytest.mark.long if REAL[each][0] > 60_000 else ()) for each in REAL]
-)
+@pytest.mark.parametrize("name", [pytest.param(each, marks=() if each in QUICK else pytest.mark.long) for each in REAL])
 @pytest.mark.skipif(not DATA.is_dir(), reason="the real data is not beside this checkout")
 def test_real_data_runs_as_it_is_written(name: str, tmp_path: Path) -> None:
     rows, *parts = REAL[name]

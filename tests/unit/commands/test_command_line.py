@@ -59,7 +59,7 @@ def test_no_package_is_loaded_to_show_help(arguments: list[str]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["run", "check", "explain", "doctor", "demo"])
+@pytest.mark.parametrize("command", ["run", "demo"])
 def test_a_command_loads_neither_spark_nor_pandas_to_show_its_help(command: str) -> None:
     assert not loaded(command, "--help") & {"pyspark", "py4j", "pandas", "matplotlib"}
 
