@@ -271,9 +271,9 @@ def queue_text(queue: QueueMetrics) -> str:
 
 
 def summary_data(report: Report) -> dict[str, Any]:
-    """The summary as plain data; operators are for /metrics."""
-    data = asdict(replace(report, operators={}, parts={}))
-    for name in ("operators", "parts", "now"):
+    """The summary as plain data; operators and latencies are for /metrics and the page."""
+    data = asdict(replace(report, operators={}, parts={}, latency={}))
+    for name in ("operators", "parts", "now", "latency"):
         del data[name]
     for name, source in data["sources"].items():
         source["processed"] = report.sources[name].processed

@@ -11,7 +11,7 @@ import pyarrow as pa
 from millrace.api.console import Console, clock_text, progress_text, summary_data, summary_lines
 from millrace.hosts.report import Report
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND
-from millrace.kernel.metrics import AsideRow, AsideRows, QueueMetrics, SourceMetrics
+from millrace.kernel.metrics import AsideRow, AsideRows, Latency, QueueMetrics, SourceMetrics
 
 REPORT = Report(
     sources={
@@ -103,3 +103,7 @@ def test_the_line_of_progress_has_room_for_the_streams_that_are_furthest_behind(
         text = progress_text(report, 5.0, width)
         assert len(text) <= width and text.startswith("200 rows  5/s  4 results")
     assert "stream_19 1970-01-01 00:00:01" in text and "stream_0 " not in text and text.endswith(" more")
+
+
+def test_every_figure_of_the_summary_is_plain_data() -> None:
+    assert json.loads(json.dumps(summary_data(replace(REPORT, latency={"q": Latency()}))))["results"] == {"q": 4}
