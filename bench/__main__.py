@@ -21,6 +21,7 @@ WORKLOADS = {
     "state_bytes": "bytes of state written per checkpoint and micro-batch while the held state grows",
     "kernel_overhead": "microseconds per row and operator at k = 1, for 1 to 64 operators",
     "push_latency": "milliseconds from a window's end to its result, for rows that are pushed one by one: local",
+    "page": "rows per second with the live page followed, not read, and without a server, as ratios: local",
     "spark_table": "the Spark host beside stock Spark with both state stores, over all kinds of queries, as one table",
     "growth": "seconds per micro-batch with state ten times as large: local, Spark host",
     "buckets": "seconds per micro-batch of Q1 on the Spark host with 2, 4, 8 and 16 buckets",

@@ -17,6 +17,7 @@ import pytest
 import millrace as mr
 from millrace.api.http import http_limits
 from millrace.dashboard import frames, sampler
+from millrace.hosts.run_options import HostName
 from tests.browser import chromium
 from tests.e2e.commands import wait_for
 
@@ -36,7 +37,7 @@ CREATE QUERY bought AS
 class Shop:
     """A run with two streams, of which one can fall silent, and the page of it."""
 
-    def __init__(self, port: int = 0, skew: str | None = None) -> None:
+    def __init__(self, port: int = 0, skew: str | None = None, on: HostName = "local") -> None:
         self.clicks, self.orders = mr.Pushed(), mr.Pushed()
         network = mr.Network()
         network.stream(
@@ -44,7 +45,7 @@ class Shop:
         )
         network.stream("orders", "user STRING, amount DOUBLE, ts TIMESTAMP", time="ts", skew=skew, source=self.orders)
         network.sql(TEXT)
-        self.handle = network.run(on="local", background=True)
+        self.handle = network.run(on=on, background=True)
         self.server = self.handle.serve(port)
         self.silent = Event()
         self._ended = Event()

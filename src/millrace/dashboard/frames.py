@@ -36,8 +36,6 @@ class Observation:
 
     report: Report
     lag: Lag
-    batches: Sequence[Mapping[str, Any]] = ()
-    """The last micro-batches on Spark, oldest first."""
 
 
 def frame_of(seen: Observation, names: Mapping[str, str], before: Frame | None) -> Frame:
@@ -63,7 +61,7 @@ def frame_of(seen: Observation, names: Mapping[str, str], before: Frame | None) 
         ],
         "queries": {name: _query(name, rows, report, lag, now, rates) for name, rows in report.results.items()},
         "verdict": str(lag).splitlines(),
-        "batches": list(seen.batches),
+        "batches": list(report.batches),
     }
 
 

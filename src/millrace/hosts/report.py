@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -59,6 +59,8 @@ class Report:
     """Seconds that tasks of micro-batches on Spark have spent in this run, by part (see spark/batch_times.py)."""
     now: int = 0
     """The host's clock, in microseconds."""
+    batches: Sequence[Mapping[str, Any]] = ()
+    """The last micro-batches on Spark: their length by Spark's parts, our work in tasks, state, buckets."""
     latency: Mapping[str, Latency] = field(default_factory=dict)
     """By query how long rows took from their arrival to the result; on Spark nothing."""
     arcs: Mapping[tuple[str, str, int], tuple[int, Microseconds]] = field(default_factory=dict)

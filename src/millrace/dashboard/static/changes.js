@@ -35,15 +35,12 @@ export class Changes {
   /** @param {string} text @param {{difference: {nodes: ChangedNode[], sentence: string, altered: string[]}}} found */
   confirm(text, found) {
     const { nodes, sentence } = found.difference;
-    const order = ["added", "removed", "kept"];
-    const shown = [...nodes].sort((one, other) => order.indexOf(one.became) - order.indexOf(other.became));
+    const changed = nodes.filter((each) => each.became !== "kept"), kept = nodes.filter((each) => each.became === "kept");
     const yes = h("button", { type: "button", class: "strong", click: () => this.change(text) }, "Confirm");
     const no = h("button", { type: "button", click: () => this.told.replaceChildren() }, "Cancel");
     this.told.replaceChildren(h("div", { class: "card proposal" }, h("h3", {}, "What changes"),
       h("p", { class: "sentence" }, `${sentence}.`),
-      h("ul", { class: "difference" }, ...shown.map((each) => h("li", { class: each.became },
-        h("span", { class: "sign", "aria-label": each.became }, SIGNS[each.became]), ` ${each.kind} `,
-        h("code", {}, each.kind === "operator" ? each.text : each.name)))),
+      differenceList(changed), h("details", {}, h("summary", {}, `${kept.length} stay as they are`), differenceList(kept)),
       h("p", { class: "buttons" }, yes, no)));
     yes.focus();
   }
@@ -76,4 +73,11 @@ export class Changes {
     }
     this.told.replaceChildren(h("div", { class: "card refusal", role: "alert" }, h("h3", {}, "Refused"), ...facts));
   }
+}
+
+/** @param {ChangedNode[]} nodes */
+function differenceList(nodes) {
+  return h("ul", { class: "difference" }, ...nodes.map((each) => h("li", { class: each.became },
+    h("span", { class: "sign", role: "img", "aria-label": each.became }, SIGNS[each.became]), ` ${each.kind} `,
+    h("code", {}, each.kind === "operator" ? each.text : each.name))));
 }

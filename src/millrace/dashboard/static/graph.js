@@ -77,7 +77,7 @@ export class Graph {
       s("rect", { x: left, y: top, width: WIDTH, height: HEIGHT, rx: node.kind === "operator" ? 5 : 14 }),
       s("text", { x: left + 10, y: top + 18, class: "title" }, short(node.title, 24)),
       corner, ...lines);
-    lines[0].textContent = short(node.text.replace(`${node.title} `, ""), 34);
+    lines[0].textContent = short(node.kind === "operator" ? node.text.replace(`${node.title} `, "") : node.text, 31);
     return { group, corner, lines, node };
   }
 
@@ -141,7 +141,7 @@ export class Graph {
 /** @param {Picture} picture @param {boolean} upright */
 function laidOut(picture, upright) {
   const layout = new dagre.graphlib.Graph({ multigraph: true });
-  layout.setGraph({ rankdir: upright ? "TB" : "LR", nodesep: 22, ranksep: upright ? 34 : 30, edgesep: 14 });
+  layout.setGraph({ rankdir: upright ? "TB" : "LR", nodesep: 22, ranksep: upright ? 34 : 16, edgesep: 14 });
   layout.setDefaultEdgeLabel(() => ({}));
   for (const node of picture.nodes) layout.setNode(node.name, { width: WIDTH, height: HEIGHT });
   for (const arc of picture.arcs) {

@@ -24,9 +24,9 @@
  *   oldest: number}} QueueFrame
  * @typedef {{rows: number, rate: number|null, latency: {rows: number, p50: number, p99: number, max: number}|null,
  *   queue: QueueFrame|null, modes: {mode: string, switches: number}[], wait: WaitFrame|null}} QueryFrame
- * @typedef {{batch: number, seconds: number, rows: number, spark: Object<string, number>,
+ * @typedef {{batch: number, seconds: number, spark: Object<string, number>,
  *   tasks: Object<string, number>, state: Object<string, number>,
- *   buckets: {rows: number, held: number, state_bytes: number}[]}} BatchFrame
+ *   buckets: {held: number, state_bytes: number}[]}} BatchFrame
  * @typedef {{number: number, at: number, now: number, clock: string, elapsed: number, steps: number, held: number,
  *   state_bytes: number, streams: Object<string, StreamFrame>, operators: Object<string, OperatorFrame>,
  *   arcs: [string, string, number, number, string|null][], queries: Object<string, QueryFrame>,

@@ -168,8 +168,7 @@ def _exchanges(names: dict[str, str], cuts: dict[str, Cut], query: str) -> dict[
 def _sink_text(query: Query) -> str:
     sink = query.sink.connector
     where = sink.options.get("path", sink.options.get("writer", ""))
-    kept = f"{sink.format}{' ' + where if where else ''}"
-    return f"into {query.sink.name} ({kept})" if query.sink.name else f"into {kept}"
+    return f"into {query.sink.name} ({sink.format}{' ' + where if where else ''})"
 
 
 def _ets_arcs(graph: Graph) -> Iterator[tuple[str, str]]:
