@@ -138,6 +138,10 @@ class Broker:
         admin = self._admin()
         admin.delete_topics([topic])[topic].result()
 
+    def topics(self) -> list[str]:
+        """The topics that there are."""
+        return list(self._admin().list_topics(timeout=_PATIENCE).topics)
+
     def send(self, topic: str, messages: Iterable[Mapping[str, Any]]) -> None:
         """Write messages, each given by the arguments of `Producer.produce`, and wait until the broker has them."""
         from confluent_kafka import Producer

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from millrace.api.relations import Relation
     from millrace.callers import debug
     from millrace.connectors.pushed import Pushed
+    from millrace.connectors.source import PartitionSpan, Source, SourcePiece, Unreachable, UnreadPlace
     from millrace.errors import MillraceError
     from millrace.hosts.sinks.writers import Writer
     from millrace.kernel.columns.user_functions import columns
@@ -34,9 +35,14 @@ __all__ = [
     "Handle",
     "MillraceError",
     "Network",
+    "PartitionSpan",
     "Polled",
     "Pushed",
     "Relation",
+    "Source",
+    "SourcePiece",
+    "Unreachable",
+    "UnreadPlace",
     "Writer",
     "columns",
     "debug",
@@ -48,9 +54,14 @@ _HOMES = {
     "Handle": "millrace.api.handle",
     "MillraceError": "millrace.errors",
     "Network": "millrace.api.network",
+    "PartitionSpan": "millrace.connectors.source",
     "Polled": "millrace.api.network",
     "Pushed": "millrace.connectors.pushed",
     "Relation": "millrace.api.relations",
+    "Source": "millrace.connectors.source",
+    "SourcePiece": "millrace.connectors.source",
+    "UnreadPlace": "millrace.connectors.source",
+    "Unreachable": "millrace.connectors.source",
     "Writer": "millrace.hosts.sinks.writers",
     "columns": "millrace.kernel.columns.user_functions",
     "debug": "millrace.callers",

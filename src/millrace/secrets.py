@@ -19,7 +19,7 @@ from millrace.errors import RequestError, hide
 
 _REFERENCE = re.compile(r"\$\{(\w*)(:?)([^}]*)\}")
 _KEYS = r"(?:api|access|account|private|secret)[_.-]?key"
-_NAME = rf"(?:password|passwd|passphrase|secret|token|credentials?|jaas\.config|{_KEYS})"
+_NAME = rf"(?:password|passwd|passphrase|secret|token|credentials?|jaas\.config|key[_.]pem|{_KEYS})"
 _IS_NAME = re.compile(rf".*{_NAME}", re.IGNORECASE | re.DOTALL)
 _IN_ADDRESS = re.compile(
     r"(://[^/\s:@'\"]*:(?=[^@/\s'\"]+@)|[?&;](?:password|passwd|token|secret)=)([^@/&;\s'\"]+)", re.IGNORECASE

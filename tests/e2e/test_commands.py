@@ -55,6 +55,14 @@ def test_doctor_says_what_it_found_to_people_and_programs(tmp_path: Path) -> Non
     assert all(each["name"] in ran.stdout for each in checks)
 
 
+def test_doctor_says_what_a_file_needs(tmp_path: Path) -> None:
+    kafka = "FROM kafka OPTIONS (bootstrap_servers '${at}', topic 't')"
+    (tmp_path / "q.sql").write_text(f"CREATE STREAM s (n INT) LATENT TIMESTAMP {kafka}; SELECT n FROM s;")
+    ran = millrace("doctor", "q.sql", "--json", "--var", "at=x:1", folder=tmp_path)
+    assert {"extra kafka"} <= {each["name"] for each in json.loads(ran.stdout)}
+    assert millrace("doctor", "none.sql", folder=tmp_path).returncode == 2
+
+
 def test_the_demonstration_in_virtual_time_needs_no_java(tmp_path: Path) -> None:
     without = {"JAVA_HOME": str(tmp_path / "none"), "PATH": str(tmp_path)}
     ran = millrace_process("demo", "--on", "virtual", folder=tmp_path, settings=without)

@@ -267,9 +267,12 @@ def test_a_relay_follows_and_says_what_made_it_fail(tmp_path: Path, spark_sessio
         wait_for(lambda: failing.check())
 
 
+SPARKS_KAFKA = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
+
+
 def has_kafka(session: Any) -> bool:
     try:
-        session._jvm.java.lang.Class.forName("org.apache.spark.sql.kafka010.KafkaSourceProvider")
+        session._jvm.java.lang.Class.forName(SPARKS_KAFKA)
     except Py4JJavaError:
         # Java cannot be asked whether it has a class: it says no by raising.
         return False
@@ -285,7 +288,7 @@ def test_what_spark_does_not_find_is_said(tmp_path: Path, spark_session: Any) ->
         "FROM dataframe": "none was given",
     }
     if not has_kafka(spark_session):
-        sources["FROM kafka OPTIONS (subscribe 'x')"] = "does not find(.|\n)*spark-sql-kafka"
+        sources[f"FROM '{SPARKS_KAFKA}' OPTIONS (subscribe 'x')"] = "does not find(.|\n)*spark-sql-kafka"
     for source, message in sources.items():
         with pytest.raises(RequestError, match=message):
             opened(script(source), spark_session, ending="end").run()
@@ -297,10 +300,10 @@ def test_what_spark_does_not_find_is_said(tmp_path: Path, spark_session: Any) ->
 def test_kafka_when_its_package_is_there(spark_session: Any) -> None:
     if not has_kafka(spark_session):
         pytest.skip("spark-sql-kafka-0-10 is not on Spark's class path; runs where spark.jars.packages names it")
-    text = """
+    text = f"""
         CREATE STREAM s (value STRING, partition INT, `timestamp` TIMESTAMP)
           TIMESTAMP BY `timestamp` ORDERED PARTITIONED BY (partition)
-          FROM kafka OPTIONS (kafka.bootstrap.servers '127.0.0.1:1', subscribe 'bids', maxOffsetsPerTrigger 100);
+          FROM '{SPARKS_KAFKA}' OPTIONS (kafka.bootstrap.servers '127.0.0.1:1', subscribe 'bids');
         SELECT value FROM s;"""
     from millrace.hosts.spark.source.native_streams import load
 

@@ -71,6 +71,13 @@ def test_the_streams_of_the_guide_can_be_declared() -> None:
     ]
 
 
+def test_the_streams_of_the_page_about_kafka_can_be_declared() -> None:
+    text = (ROOT / "docs" / "kafka.md").read_text()
+    script = "".join(re.findall(r"```sql\n(CREATE .*?)```", text, flags=re.DOTALL))
+    network = parse_network(f"{script} CREATE QUERY ids AS SELECT id FROM payments; SELECT id FROM users;")
+    assert [stream.connector.format for stream in network.streams()] == ["kafka", "kafka", "kafka"]
+
+
 def test_the_example_of_nested_values_in_the_guide_holds() -> None:
     text = (ROOT / "docs" / "guide.md").read_text()
     (example,) = re.findall(r"```python\n(import datetime as dt\nfrom decimal.*?)```", text, flags=re.DOTALL)

@@ -22,6 +22,7 @@ MAY_IMPORT = {
     "errors": "",
     "secrets": "errors",
     "callers": "errors",
+    "source_index": "",
     # The kernel: what travels along arcs, the contract of an operator, segments, metrics; then its rooms.
     "kernel": "",
     "kernel/columns": "errors kernel",
@@ -47,14 +48,14 @@ MAY_IMPORT = {
     "language/grammar": "errors secrets",
     "language/expressions": "errors kernel kernel/* plan/* language/grammar",
     "language/windows": "errors kernel kernel/* plan/* language/grammar language/expressions",
-    "language/declarations": "errors secrets kernel kernel/* plan/* language/grammar language/expressions",
+    "language/declarations": "errors secrets source_index kernel kernel/* plan/* language/grammar language/expressions",
     "language/joins": "errors kernel kernel/* plan/* language/grammar language/expressions language/windows",
     "language/select": "errors kernel/* plan/* language/grammar language/expressions language/windows language/joins",
     "language/updates": "errors kernel/* plan/* language/grammar language/expressions language/declarations "
     "language/select",
     "language": "errors kernel/* plan/* language/*",
     # Connectors and hosts. No host imports another one.
-    "connectors": "errors kernel kernel/* plan/nodes",
+    "connectors": "errors secrets source_index kernel kernel/* plan/nodes",
     "hosts": "errors secrets kernel kernel/* plan/* connectors",
     "hosts/local": "errors kernel kernel/* plan/* connectors hosts",
     "hosts/virtual": "errors kernel kernel/* plan/* connectors hosts",

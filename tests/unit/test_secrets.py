@@ -70,7 +70,9 @@ def test_a_reference_to_nothing_is_refused(reference: str, said: str) -> None:
         resolved({"password": reference}, 'sink "o"')
 
 
-@pytest.mark.parametrize("name", ["password", "kafka.sasl.jaas.config", "client_secret", "api.key", "accessToken"])
+@pytest.mark.parametrize(
+    "name", ["password", "kafka.sasl.jaas.config", "client_secret", "api.key", "accessToken", "ssl_key_pem"]
+)
 def test_a_secret_in_plain_is_refused_and_not_quoted(name: str) -> None:
     text = f"{STREAM}CREATE SINK o TO jdbc OPTIONS (user 'me', {name} '{SECRET}');"
     with pytest.raises(QueryError, match="is a secret, and is written in plain") as refused:

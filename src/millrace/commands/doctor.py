@@ -20,12 +20,13 @@ from pathlib import Path
 import pyarrow as pa
 
 from millrace.api.terminal.phase_line import waiting
-from millrace.commands.arguments import Commands, add_json
+from millrace.commands.arguments import Commands, add_json, add_user_code, add_variables, read_network
 from millrace.connectors.files.file_options import FORMATS, extension
 from millrace.connectors.files.file_reader import read_file
 from millrace.connectors.files.file_writer import write_file
 from millrace.kernel.elements import TIMESTAMP
-from millrace.plan.nodes.endpoints import Connector
+from millrace.plan.nodes.endpoints import Connector, Sink, Stream, Table
+from millrace.plan.nodes.query_network import QueryNetwork
 
 LEAST_PYTHON = (3, 11)
 LEAST_JAVA = 17
@@ -36,12 +37,21 @@ _PACKAGES = {
     "pandas": ((2, 2), (3,)),
     "sqlglot": ((30,), (31,)),
 }
+_EXTRAS = {
+    "kafka": ("kafka", "confluent-kafka"),
+    "avro": ("avro", "fastavro"),
+    "postgres": ("postgres", "psycopg"),
+}
+"""The extra of a connector, and the package that it brings."""
 Version = tuple[int, ...]
 
 
 def add_to(commands: Commands) -> None:
     """Add the command."""
     command = commands.add_parser("doctor")
+    command.add_argument("file", type=Path, nargs="?", metavar="FILE", help="say what the queries of a file need, too")
+    add_user_code(command)
+    add_variables(command)
     command.add_argument("--deep", action="store_true", help="start Spark too")
     add_json(command, "one array")
     command.set_defaults(carry_out=_doctor)
@@ -50,6 +60,8 @@ def add_to(commands: Commands) -> None:
 def _doctor(options: argparse.Namespace) -> int:
     with waiting("starting Spark", sys.stderr) if options.deep and not options.json else nullcontext():
         checks = report(deep=options.deep)
+    if options.file is not None:
+        checks += extras_of(read_network(options).network)
     print(json.dumps([asdict(each) for each in checks]) if options.json else render(checks))
     return 0 if all(each.ok for each in checks) else 1
 
@@ -73,6 +85,29 @@ def report(*, deep: bool = False) -> list[Check]:
     if deep:
         checks.append(_attempt("spark session", _spark_session))
     return checks
+
+
+def extras_of(network: QueryNetwork) -> list[Check]:
+    """The extra packages that the connectors of a network need; each names a stream, table or sink that needs it."""
+    endpoints: list[Stream | Table | Sink] = [
+        *network.streams(),
+        *network.tables(),
+        *(query.sink for query in network.queries),
+    ]
+    users: dict[str, str] = {}
+    for each in endpoints:
+        # Of a connector, and of the format of its messages.
+        for name in (each.connector.format, each.connector.options.get("format", "").lower()):
+            users.setdefault(name, f'{type(each).__name__.lower()} "{each.name}"')
+    return [_extra(extra, package, users[name]) for name, (extra, package) in _EXTRAS.items() if name in users]
+
+
+def _extra(extra: str, package: str, user: str) -> Check:
+    hint = f"Install it with pip install 'millrace[{extra}]'."
+    try:
+        return Check(f"extra {extra}", True, f"{package} {importlib.metadata.version(package)}, for {user}", hint)
+    except importlib.metadata.PackageNotFoundError:
+        return Check(f"extra {extra}", False, f"{package} is not installed, and {user} needs it", hint)
 
 
 def render(checks: Sequence[Check]) -> str:

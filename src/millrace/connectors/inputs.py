@@ -1,4 +1,4 @@
-"""The input of a stream, by what the stream is read from: files, a generator, or rows fed from Python."""
+"""The input of a stream, by what the stream is read from: files, a source, a generator, or rows fed from Python."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from millrace.connectors.files.file_options import FORMATS
 from millrace.connectors.files.file_stamp import FileStamp
 from millrace.connectors.generators.generated_input import GeneratedInput
 from millrace.connectors.native import DATAFRAME, is_generated, refuse_source
+from millrace.connectors.opened_source import is_sourced
+from millrace.connectors.partitioned_input import PartitionedInput
 from millrace.connectors.stream_input import InputFeed, Position, Reopening, StreamInput, read_schema
 from millrace.plan.nodes.endpoints import Stream
 
@@ -21,13 +23,20 @@ def open_input(
     feed: Iterable[Any] | None,
     position: Position | None,
     read: Mapping[int, FileStamp] | None = None,
+    *,
+    live: bool = False,
 ) -> StreamInput:
-    """A stream's input at a position (None: the beginning); `read` are the stamps of the files before it."""
+    """A stream's input at a position (None: the beginning); `read` are the stamps of the files before it.
+
+    `live` says that the run goes on until it is stopped: then a source has no end.
+    """
     schema = read_schema(stream, columns)
     if isinstance(feed, InputFeed):
         return feed.open(stream, schema, position)
     if feed is not None and stream.connector.format != DATAFRAME:
         return FeedInput(stream, schema, feed, position)
+    if is_sourced(stream):
+        return PartitionedInput(stream, schema, position, live=live)
     if is_generated(stream.connector):
         return GeneratedInput(stream, schema, position)
     if stream.connector.format not in FORMATS:

@@ -11,6 +11,7 @@ from millrace.connectors.files.file_options import FORMATS
 from millrace.connectors.sink_index import PYTHON_SINK, has_writer, writer_formats
 from millrace.errors import RequestError, did_you_mean, listed
 from millrace.plan.nodes.endpoints import Connector, Sink, Stream
+from millrace.source_index import has_source, source_formats
 
 ITERABLE = "iterable"
 """The connector of a stream that is fed from Python."""
@@ -36,10 +37,15 @@ def is_generated(connector: Connector) -> bool:
 def is_native(connector: Connector) -> bool:
     """True if Spark alone reads a stream.
 
-    >>> is_native(Connector("kafka")), is_native(Connector("csv")), is_native(Connector("iterable"))
+    >>> is_native(Connector("rate")), is_native(Connector("kafka")), is_native(Connector("iterable"))
     (True, False, False)
     """
-    return connector.format not in (*SOURCES, ITERABLE)
+    return connector.format not in (*SOURCES, ITERABLE) and not has_source(connector.format, connector.options)
+
+
+def known_sources() -> tuple[str, ...]:
+    """The formats that every host reads, those of installed packages among them."""
+    return (*SOURCES, *sorted(source_formats()))
 
 
 def is_native_sink(sink: Sink) -> bool:
@@ -53,15 +59,15 @@ def is_native_sink(sink: Sink) -> bool:
 
 def refuse_source(stream: Stream) -> RequestError:
     """The error of a host other than Spark for a stream that it cannot read."""
-    format = stream.connector.format
+    format, known = stream.connector.format, known_sources()
     if format == ITERABLE:
         return RequestError(
             f'stream "{stream.name}" is fed from Python, and nothing feeds it',
-            hint=f"Run the network from Python, or read the stream from another source: {listed(SOURCES)}.",
+            hint=f"Run the network from Python, or read the stream from another source: {listed(known_sources())}.",
         )
     return RequestError(
         f'stream "{stream.name}" comes from "{format}", which Spark alone reads',
-        hint=f"{did_you_mean(format, SOURCES)}Run it on Spark, or read it from another source: {listed(SOURCES)}.",
+        hint=f"{did_you_mean(format, known)}Run it on Spark, or read it from another source: {listed(known)}.",
     )
 
 

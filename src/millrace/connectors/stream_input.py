@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from millrace.kernel.elements import Times
+from millrace.kernel.elements import PARTITION, Times
 from millrace.kernel.progress.quarantine import Locate, UnreadRows
 from millrace.plan.nodes.endpoints import Stream
 
@@ -103,4 +103,6 @@ def read_schema(stream: Stream, columns: list[str]) -> pa.Schema:
     inside = {stream.time.column} if stream.time.kind == "internal" else set()
     outside = [name for name in stream.schema.names if name not in inside]
     wanted = [name for name in columns if name not in inside] or outside[:1]
-    return pa.schema([stream.schema.field(name) for name in wanted])
+    fields = [stream.schema.field(name) for name in wanted]
+    by_source = PARTITION in stream.time.partitions
+    return pa.schema([*fields, pa.field(PARTITION, pa.string())] if by_source else fields)

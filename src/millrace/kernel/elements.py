@@ -39,6 +39,8 @@ TIME = "__time"
 MARK = "__mark"
 ARRIVED = "__arrived"
 RESERVED = (TIME, MARK, ARRIVED)
+PARTITION = "__partition"
+"""The partition of its source that a raw row comes from; no row has it behind the edge of its stream."""
 
 NO_BOUND: Microseconds = -(2**63)
 """Nothing has been promised yet."""
@@ -193,7 +195,7 @@ def concat_tables(tables: Sequence[pa.Table]) -> pa.Table:
 
 def without_reserved(rows: pa.RecordBatch) -> pa.RecordBatch:
     """The user's columns alone."""
-    return rows.select([name for name in rows.schema.names if name not in RESERVED])
+    return rows.select([name for name in rows.schema.names if name not in (*RESERVED, PARTITION)])
 
 
 def user_table(batches: Sequence[Batch]) -> pa.Table:

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError
 
 import pytest
 
 from millrace.commands import doctor
+from millrace.language import parse_network
 
 
 def by_name(checks: list[doctor.Check]) -> dict[str, doctor.Check]:
@@ -47,6 +49,30 @@ def test_the_text_shows_hints_of_failed_checks_alone() -> None:
     text = doctor.render([doctor.Check("a", True, "1", "Unseen."), doctor.Check("b", False, "none", "Seen.")])
     assert "Unseen." not in text
     assert "hint: Seen." in text
+
+
+_FILE = """
+CREATE STREAM s (n INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED
+  FROM kafka OPTIONS (bootstrap_servers 'x:1', topic 't', format 'avro');
+CREATE SINK o TO postgres OPTIONS (dsn 'x');
+CREATE QUERY q INTO o AS SELECT n FROM s;
+"""
+
+
+def test_a_file_is_told_which_extras_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = parse_network(_FILE)
+    assert all(each.ok for each in doctor.extras_of(network))
+
+    def none_installed(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(doctor.importlib.metadata, "version", none_installed)
+    checks = by_name(doctor.extras_of(network))
+    assert checks["extra kafka"].found == 'confluent-kafka is not installed, and stream "s" needs it'
+    assert checks["extra kafka"].hint == "Install it with pip install 'millrace[kafka]'."
+    assert checks["extra avro"].found == 'fastavro is not installed, and stream "s" needs it'
+    assert checks["extra postgres"].found == 'psycopg is not installed, and sink "o" needs it'
+    assert doctor.extras_of(parse_network("CREATE STREAM s (n INT) LATENT TIMESTAMP FROM csv; SELECT n FROM s;")) == []
 
 
 @pytest.mark.slow

@@ -48,7 +48,7 @@ def test_options_of_any_name_are_kept() -> None:
 @pytest.mark.parametrize(
     ("source", "fact", "hint"),
     [
-        ("kafka", 'comes from "kafka", which Spark alone reads', "Run it on Spark"),
+        ("rate", 'comes from "rate", which Spark alone reads', "Run it on Spark"),
         ("cvs", 'comes from "cvs", which Spark alone reads', 'Did you mean "csv"?'),
         ("iterable", "nothing feeds it", "from Python"),
     ],
@@ -85,7 +85,7 @@ def test_a_micro_batch_of_files_can_be_limited(format: str, key: str) -> None:
 @pytest.mark.slow
 def test_a_file_with_sources_of_sparks_is_checked_without_spark(tmp_path: Path) -> None:
     file = tmp_path / "query.sql"
-    file.write_text(f"{STREAM} FROM kafka; CREATE SINK o TO orc; CREATE QUERY q INTO o AS SELECT v FROM s;")
+    file.write_text(f"{STREAM} FROM rate; CREATE SINK o TO orc; CREATE QUERY q INTO o AS SELECT v FROM s;")
     program = (
         "import sys; from millrace.commands.command_line import main; main(sys.argv[1:]);"
         "assert 'pyspark' not in sys.modules"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -36,12 +35,12 @@ class Fault:
         """What is wrong, without the value: the same for all rows with this fault."""
         return self.reason if self.column is None else f'column "{self.column}" {self.reason}'
 
-    def error(self, path: Path) -> MalformedRow:
-        """The error for the user."""
+    def error(self, where: str) -> MalformedRow:
+        """The error for the user, of a row in a file or a partition."""
         column = "" if self.column is None else f', column "{self.column}"'
         value = self.value if len(self.value) <= _LONGEST_VALUE else self.value[:_LONGEST_VALUE] + "..."
         return MalformedRow(
-            f'file "{path}", {self.place}{column}: "{value}" {self.reason}',
+            f'{where}, {self.place}{column}: "{value}" {self.reason}',
             hint="Mend the row, or leave out and count such rows with OPTIONS (on_malformed 'skip').",
         )
 

@@ -60,7 +60,7 @@ def _read(
         read = block.read if good_until == block.stop else read
         yield from _batches(block.part(block.start, good_until), path, batch_rows, read)
         if good_until < block.stop:
-            raise block.explain(good_until).error(path)
+            raise block.explain(good_until).error(f'file "{path}"')
 
 
 def _batches(block: FileBlock, path: Path, batch_rows: int, read: int) -> Iterator[FileBatch]:

@@ -31,7 +31,7 @@ _LONG = b"\x1a"
 
 
 @dataclass(frozen=True, slots=True)
-class _Lines:
+class Lines:
     """Whole lines of a file: their bytes, and the numbers of their first line and data row."""
 
     data: bytes
@@ -47,18 +47,18 @@ class _Lines:
 
 def blocks(path: Path, options: ReadOptions, schema: pa.Schema, skip_rows: int) -> Iterator[FileBlock]:
     """The data rows of a file of json lines."""
-    raw = _raw_schema(schema, options.timestamp_format)
+    raw = raw_schema(schema, options.timestamp_format)
     plan = conversion(schema, from_column, options.timestamp_format)
     line, row = 1, 0
     with readable(path, "json"), open_bytes(path) as stream:
         for data, read in whole_lines(stream, _BLOCK_BYTES, NEWLINE, _stub):
-            lines = _Lines(data, line, row)
-            block = _fast(lines, raw, plan) or _careful(lines, raw, plan)
+            lines = Lines(data, line, row)
+            block = all_lines(lines, raw, plan) or _careful(lines, raw, plan)
             yield replace(block, read=read if is_plain(path) else 0)
             line, row = line + data.count(b"\n"), block.stop
 
 
-def _raw_schema(schema: pa.Schema, timestamp_format: str) -> pa.Schema:
+def raw_schema(schema: pa.Schema, timestamp_format: str) -> pa.Schema:
     """What the values are in json: times are text or numbers, dates are text."""
     text = timestamp_format == "iso" or is_pattern(timestamp_format)
     time = pa.string() if text else pa.float64() if timestamp_format == "epoch_seconds" else pa.int64()
@@ -69,7 +69,7 @@ def _stub(begin: bytes) -> bytes:
     return _LONG + begin
 
 
-def _fast(lines: _Lines, raw: pa.Schema, plan: Conversion) -> FileBlock | None:
+def all_lines(lines: Lines, raw: pa.Schema, plan: Conversion) -> FileBlock | None:
     """All the lines at once; None if one of them is malformed, or Arrow cannot read the type of a column."""
     if any(has_map(field.type) for field in raw):
         return None
@@ -100,14 +100,14 @@ def _no_reasons(numbers: Numbers) -> list[str]:
     raise AssertionError(f"data rows {numbers} are not malformed")
 
 
-def _careful(lines: _Lines, raw: pa.Schema, plan: Conversion) -> FileBlock:
+def _careful(lines: Lines, raw: pa.Schema, plan: Conversion) -> FileBlock:
     """The lines one by one: the good rows, and what is wrong with the others."""
     texts = [(place, text) for place, text in enumerate(lines.data.split(b"\n"), lines.line) if text.strip()]
     fields = [(field.name, field.type, reader(kept.type)) for field, kept in zip(plan.schema, raw, strict=True)]
     faults: dict[int, Fault] = {}
     objects = []
     for number, (place, text) in enumerate(texts, lines.row):
-        found = _object_or_fault(text, fields, f"line {place}")
+        found = object_or_fault(text, fields, f"line {place}")
         if isinstance(found, Fault):
             faults[number] = found
         else:
@@ -129,7 +129,7 @@ def _careful(lines: _Lines, raw: pa.Schema, plan: Conversion) -> FileBlock:
     return FileBlock(rows, lines.row, lines.row + len(texts), numbers[kept], explain, reasons, lines.texts)
 
 
-def _object_or_fault(
+def object_or_fault(
     text: bytes, fields: Sequence[tuple[str, pa.DataType, Reader]], place: str
 ) -> dict[str, Any] | Fault:
     """The values of an object by column, or what is wrong with it."""

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from millrace.connectors.source import Unreachable
 from millrace.errors import MillraceError, RequestError, RunError
 
 _PASSED_ON = re.compile(r"(security|sasl|ssl|client)_")
@@ -22,6 +23,7 @@ _PASSING = (
     "COORDINATOR_LOAD_IN_PROGRESS",
     "NETWORK_EXCEPTION",
     "KAFKA_STORAGE_ERROR",
+    "_NOENT",
 )
 _REFUSED = ("_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "_SSL", "UNSUPPORTED_SASL_MECHANISM")
 _NOT_ALLOWED = ("TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED")
@@ -70,11 +72,14 @@ def opened(make: Any, settings: Mapping[str, Any], owner: str) -> Any:
         ) from None
 
 
-def failure(error: Any, owner: str, servers: str, what: str = "") -> MillraceError:
-    """The error of the client in plain words; `what` is the topic or partition that it is about."""
+def failure(error: Any, owner: str, servers: str, what: str = "", *, listed: bool = False) -> MillraceError:
+    """The error of the client in plain words; `what` is the topic or partition that it is about.
+
+    One that is `listed` is there: a broker that does not know it has not caught up yet.
+    """
     name, reason = error.name(), error.str()
-    if name in _NO_ANSWER or name in _PASSING:
-        return RunError(
+    if name in _NO_ANSWER or name in _PASSING or (listed and name in _NO_TOPIC):
+        return Unreachable(
             f'the Kafka broker at "{servers}" does not answer for {owner}: {reason}',
             hint="Start it, or correct bootstrap_servers. A run on the same --checkpoint goes on where this one was.",
         )

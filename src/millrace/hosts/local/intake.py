@@ -8,6 +8,8 @@ from typing import Any
 from millrace.connectors.files.file_input import FileInput
 from millrace.connectors.files.file_stamp import FileStamp
 from millrace.connectors.inputs import open_input, reopen_input
+from millrace.connectors.opened_source import is_sourced
+from millrace.connectors.partitioned_input import PartitionedInput
 from millrace.connectors.push_pull import Asked, PolledInput
 from millrace.connectors.pushed import Pushed
 from millrace.connectors.stream_input import Position, read_schema
@@ -23,7 +25,10 @@ from millrace.plan.physical.stages import Physical
 _POLL = 20_000
 """Microseconds between two looks at sources that cannot say when they will have something."""
 
-RunInput = CutInput | PacedInput | PolledInput
+_POLL_SOURCE = 2_000
+"""The same for a source: it has what came without being asked for it, so that a look costs little."""
+
+RunInput = CutInput | PacedInput | PolledInput | PartitionedInput
 """An input that gives as many rows as it is asked for."""
 
 
@@ -77,6 +82,9 @@ class Intake:
         feed = self._feeds.get(stream.name)
         if isinstance(feed, Asked):
             return self._polled(stream, columns, feed)
+        if feed is None and is_sourced(stream):
+            live = self._ending == "stopped"
+            return PartitionedInput(stream, read_schema(stream, columns), position, live=live, now=self._now)
         read = self._read(stream.name) if position else None
         if stream.replay is None:
             at, skip = _unpacked(position)
@@ -100,6 +108,8 @@ class Intake:
         if isinstance(given, PolledInput):
             return self._polled(stream, columns, given.source)
         position = given.position()
+        if isinstance(given, PartitionedInput):
+            return given.again(read_schema(stream, columns), position)
         if isinstance(given, CutInput):
             at, skip = _unpacked(position)
             assert at is not None
@@ -141,14 +151,16 @@ class Intake:
 
     def next_look(self) -> Microseconds | None:
         """When it is worth reading again, by the clock; None if pushed rows will wake the run."""
-        return min(self._looks(self._now() + _POLL), default=None)
+        return min(self._looks(self._now()), default=None)
 
-    def _looks(self, polled: Microseconds) -> Iterator[Microseconds]:
+    def _looks(self, now: Microseconds) -> Iterator[Microseconds]:
         for each in self.inputs.values():
-            if isinstance(each, PacedInput | PolledInput) and (due := each.due) is not None:
+            if isinstance(each, PartitionedInput):
+                yield now + _POLL_SOURCE
+            elif isinstance(each, PacedInput | PolledInput) and (due := each.due) is not None:
                 yield due
             elif not each.finished and not (isinstance(each, PolledInput) and each.wakes):
-                yield polled
+                yield now + _POLL
 
 
 def _unpacked(position: Position | None) -> tuple[Position | None, int]:

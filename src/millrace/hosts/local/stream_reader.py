@@ -14,6 +14,7 @@ from collections.abc import Callable, Container, Mapping
 
 import numpy as np
 
+from millrace.connectors.partitioned_input import PartitionedInput
 from millrace.connectors.push_pull import PolledInput
 from millrace.connectors.stream_input import CHUNK_ROWS, Chunk
 from millrace.errors import MillraceError
@@ -21,7 +22,7 @@ from millrace.hosts.arrivals import stamped
 from millrace.hosts.checkpoint.checkpoint import has_ended
 from millrace.hosts.local.intake import RunInput
 from millrace.hosts.local.pace import Now, PacedInput
-from millrace.kernel.elements import ARRIVED, END_OF_TIME, Batch, integer_column
+from millrace.kernel.elements import ARRIVED, END_OF_TIME, PARTITION, Batch, integer_column
 from millrace.kernel.graph.executor import Executor
 
 _MOMENT = 10_000
@@ -42,6 +43,8 @@ class StreamReader:
         self.chunks = 0
         """How many chunks have been pushed."""
         self._now, self._keep, self._live = now, keep, live
+        self._expected: dict[str, int] = {}
+        """How many partitions of its source each stream waits for."""
 
     def forget_all_but(self, streams: Container[str]) -> None:
         """Keep what is known of these streams alone."""
@@ -64,9 +67,11 @@ class StreamReader:
         """Push the next chunk of a stream, or so many rows of it; True if it held rows."""
         looked = self._now()
         chunk = self._read(source, limit)
+        if isinstance(source, PartitionedInput):
+            self._expect(name, source)
         (self.dry.add if chunk is None else self.dry.discard)(name)
         if chunk is None or not (chunk.rows.num_rows or chunk.malformed):
-            self.silent[name] = looked
+            self._note_silence(name, source.settled if isinstance(source, PartitionedInput) else looked)
             return False
         self.silent.pop(name, None)
         self.chunks += 1
@@ -78,10 +83,27 @@ class StreamReader:
         if self._live and (ingress := self.executor.ingress[name]).contract.partitions:
             # Rows that are pushed come in the order of their arrival; other sources are as far as their rows say.
             arrived = chunk.arrived
-            ingress.read_until = (
-                ingress.reached(looked) if arrived is None or not len(arrived) else int(arrived[-1]) - 1
-            )
+            if isinstance(source, PartitionedInput):
+                ingress.read_until = source.settled
+            else:
+                ingress.read_until = (
+                    ingress.reached(looked) if arrived is None or not len(arrived) else int(arrived[-1]) - 1
+                )
         return True
+
+    def _expect(self, name: str, source: PartitionedInput) -> None:
+        """Let the bound of a stream wait for all partitions of its source."""
+        known, partitions = self._expected.get(name, 0), source.partitions
+        if len(partitions) > known and self.executor.ingress[name].contract.partitions == (PARTITION,):
+            self.executor.ingress[name].order.expect((partition,) for partition in partitions)
+            self._expected[name] = len(partitions)
+
+    def _note_silence(self, name: str, looked: int | None) -> None:
+        """A stream had nothing to read; nothing is known of its silence where its source cannot say."""
+        if looked is None:
+            self.silent.pop(name, None)
+        else:
+            self.silent[name] = looked
 
     def take_begun(self, inputs: Mapping[str, RunInput]) -> None:
         """Push the rest of what a source gave at once and cannot give again."""

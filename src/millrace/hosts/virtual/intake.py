@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from millrace.connectors.inputs import open_input, reopen_input
+from millrace.connectors.opened_source import is_sourced
 from millrace.errors import RequestError
 from millrace.hosts.arrivals import arrivals
 from millrace.hosts.virtual.clock import VirtualClock
@@ -30,6 +31,11 @@ class ArrivingRows:
         self.tick = tick
         self.columns = columns
         self._ingress = ingress
+        if feed is None and is_sourced(stream):
+            raise RequestError(
+                f'stream "{stream.name}" comes from "{stream.connector.format}", whose rows arrive in real time',
+                hint="Run it on local or on Spark.",
+            )
         self._source = open_input(stream, columns, feed, None)
         self._before = self._source.position()
         self._batch: Batch | None = None

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from millrace.hosts.why.waits import Awaited, Queued, StreamLag, Wait
-from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Microseconds
+from millrace.kernel.elements import END_OF_TIME, NO_BOUND, PARTITION, Microseconds
 from millrace.kernel.progress.order import PartitionState
 from millrace.kernel.progress.time_contract import ASIDE, LATE, QUARANTINED, SEQUENCE
 from millrace.plan.explain.time_text import clock_text, interval_text
@@ -82,6 +82,8 @@ class _WaitVerdict:
     def _part_text(self, part: PartitionState) -> str:
         columns = self.stream.per or self.stream.partitions
         values = ("NULL" if each is None else each for each in part.values)
+        if columns == (PARTITION,):
+            return f"partition {next(values)}"
         named = ", ".join(f"{column} = {value}" for column, value in zip(columns, values, strict=True))
         return f"{'group' if self.stream.per else 'partition'} {named}"
 

@@ -24,6 +24,7 @@ from millrace.kernel.elements import (
     ARRIVED,
     END_OF_TIME,
     NO_BOUND,
+    PARTITION,
     RESERVED,
     TIME,
     TIMESTAMP,
@@ -130,6 +131,8 @@ class Ingress:
             return Admission(entering, entering)
         before = self.bound
         accepted, bounds = self._judged(entering, now)
+        if PARTITION in entering.rows.schema.names:
+            entering = Batch(entering.rows.drop_columns([PARTITION]))
         for name, _ in self.contract.also:
             accepted &= self.outlets[name]._judged(self.through(name, entering), now)[0]
         admission = divided(entering, accepted, bounds)

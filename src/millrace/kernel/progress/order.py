@@ -11,7 +11,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,6 +96,9 @@ class Order:
     def partitions(self) -> PartitionProgress | None:
         """The partitions whose least bound is the stream's, each of which may be silent; None without any."""
         return None
+
+    def expect(self, partitions: Iterable[PartitionValues]) -> None:
+        """Let the bound wait for the first rows, or the silence, of these partitions."""
 
     def restart_silence(self, now: Microseconds) -> None:
         """Count silence from now on."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -101,6 +101,9 @@ class Partitioned(Order):
     @property
     def partitions(self) -> PartitionProgress | None:
         return self._partitions if len(self._partitions) else None
+
+    def expect(self, partitions: Iterable[PartitionValues]) -> None:
+        self._partitions.numbers_of([json.dumps(values) for values in partitions])
 
     def restart_silence(self, now: Microseconds) -> None:
         self._partitions.restart_silence(now)

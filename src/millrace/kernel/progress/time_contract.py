@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from millrace.kernel.columns.expressions import Expression
-from millrace.kernel.elements import Microseconds
+from millrace.kernel.elements import PARTITION, Microseconds
 from millrace.kernel.progress.open_windows import open_windows
 from millrace.kernel.progress.order import Order, PartitionValues, Punctuated, TrailingRows
 from millrace.kernel.progress.partitioned_order import Partitioned, PerGroup
@@ -70,6 +70,11 @@ class TimeContract:
         yield from self.partitions
         yield from self.per
         yield from (column for column, _ in self.also)
+
+    def by_source_partition(self) -> TimeContract:
+        """The same order in each partition of the source, unless the contract says itself where it holds."""
+        own = self.partitions or self.per or self.rows is not None or self.kind != "external"
+        return self if own else replace(self, partitions=(PARTITION,))
 
     def order(self) -> Order:
         """How the rows let the bound rise, with nothing seen yet."""

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from millrace.errors import Place, QueryError, listed
 from millrace.kernel.columns.sql_types import read_type, sql_name
-from millrace.kernel.elements import RESERVED, TIMESTAMP
+from millrace.kernel.elements import PARTITION, RESERVED, TIMESTAMP
 from millrace.kernel.updates.queue_settings import LOSSLESS
 from millrace.language.declarations.contracts import Attributes, bind_contract, time_clause
 from millrace.language.declarations.partitions import declared_partitions, grace_of
@@ -34,6 +34,7 @@ from millrace.plan.nodes.node import walk
 from millrace.plan.nodes.query_network import Query
 from millrace.plan.nodes.relational_nodes import Scan
 from millrace.secrets import HOW_TO_REFER, plain_secret
+from millrace.source_index import has_source
 
 QUEUE_OPTIONS = ("queue", "keep", "update_window", "close", "tick", "memory", "budget")
 """The options of a stream: those of the queues of queries that read it."""
@@ -81,11 +82,20 @@ def bind_stream(statement: StreamStatement, functions: Functions) -> Stream:
             hint="Add FROM csv OPTIONS (path 'file.csv'), or another format.",
             place=statement.name.place,
         )
+    connector = connector_of(statement.connector)
+    if has_source(connector.format, connector.options):
+        contract = contract.by_source_partition()
+        if statement.replay is not None:
+            raise QueryError(
+                f'stream "{statement.name.text}" comes from "{connector.format}", which is read as rows come',
+                hint="Leave REPLAY BY out: it is for files.",
+                place=statement.replay.column.place,
+            )
     found = Stream(
         statement.name.text,
         schema,
         contract,
-        connector_of(statement.connector),
+        connector,
         replay,
         None if statement.late_into is None else statement.late_into.text,
         update_key=None if statement.update_key is None else _update_key(statement.update_key, scope, attributes),
@@ -110,7 +120,7 @@ def schema_of(columns: tuple[ColumnDefinition, ...]) -> pa.Schema:
                 hint="Choose another name; case makes no difference.",
                 place=name.place,
             )
-        if name.text.lower() in RESERVED:
+        if name.text.lower() in (*RESERVED, PARTITION):
             raise QueryError(f'the name "{name.text}" is reserved', hint="Choose another name.", place=name.place)
         seen.add(name.text.lower())
     return pa.schema([(each.name.text, type_of(each.type)) for each in columns])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from millrace.kernel.elements import PARTITION
 from millrace.kernel.progress.open_windows import open_windows
 from millrace.kernel.progress.time_contract import LATE, QUARANTINED, SEQUENCE, TimeContract
 from millrace.plan.explain.join_labels import following_label, join_label, rows_join_label, table_join_label
@@ -146,7 +147,8 @@ def _order_text(contract: TimeContract) -> str:
         order = f"disorder {contract.rows} {'ROW' if contract.rows == 1 else 'ROWS'}"
     else:
         order = f"disorder {interval_text(contract.disorder, contract.unit)}" if contract.disorder else "ordered"
-    order += f" in each partition of {', '.join(contract.partitions)}" if contract.partitions else ""
+    if contract.partitions:
+        order += f" in each partition of {', '.join(contract.partitions).replace(PARTITION, 'its source')}"
     order += f", {len(contract.declared)} declared" if contract.declared else ""
     order += f", grace {interval_text(contract.grace, contract.unit)}" if contract.grace is not None else ""
     also = [

@@ -9,7 +9,7 @@ from millrace.kernel.aggregates.partials import FunctionCall, Partials
 from millrace.kernel.aggregates.window_aggregate import WindowAggregate
 from millrace.kernel.clock import StandingClock
 from millrace.kernel.columns.expressions import Column
-from millrace.kernel.elements import ARRIVED, TIME, GroupPunctuation
+from millrace.kernel.elements import ARRIVED, NO_BOUND, PARTITION, TIME, GroupPunctuation
 from millrace.kernel.graph.executor import Executor
 from millrace.kernel.graph.graph import Graph
 from millrace.kernel.progress.ingress import Ingress
@@ -135,3 +135,36 @@ def test_who_follows_a_stream_learns_what_its_groups_promise() -> None:
     reader.admit(readings(("a", 100, 95), ("b", 1, 1)), 0)
     follower.follow([reader.progress()])
     assert promises(follower.order.group_promises()) == {"a": 95, "b": 1}
+
+
+def _of_source(*rows: tuple[str, int]) -> pa.RecordBatch:
+    names, times = zip(*rows, strict=True)
+    return pa.record_batch({"ts": pa.array(times, pa.timestamp("us")), PARTITION: pa.array(names)})
+
+
+def test_the_bound_waits_for_the_partitions_of_the_source_that_are_expected() -> None:
+    contract = TimeContract("external", "ts").by_source_partition()
+    edge = Ingress(contract)
+    edge.order.expect([("a",), ("b",)])
+    edge.admit(_of_source(("a", 50)), 0)
+    assert edge.bound == NO_BOUND
+    assert edge.admit(_of_source(("b", 7), ("b", 9)), 1).late.rows.num_rows == 0
+    assert edge.bound == 9
+
+
+def test_no_row_has_the_partition_of_its_source_behind_the_edge() -> None:
+    contract = TimeContract("external", "ts").by_source_partition()
+    admission = Ingress(contract).admit(_of_source(("a", 50), ("a", 40)), 0)
+    assert PARTITION not in admission.admitted.rows.schema.names
+    assert PARTITION not in admission.late.rows.schema.names
+    assert (len(admission.admitted), len(admission.late)) == (1, 1)
+
+
+def test_a_contract_that_says_where_its_order_holds_is_not_by_the_partitions_of_the_source() -> None:
+    for own in (
+        TimeContract("external", "ts", partitions=("k",)),
+        TimeContract("external", "ts", rows=5),
+        TimeContract("internal", "ts"),
+        TimeContract("latent"),
+    ):
+        assert own.by_source_partition() is own

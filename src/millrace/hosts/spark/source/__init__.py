@@ -2,6 +2,7 @@
 
     network_source.py   `NetworkSource`: the one source of a network; its offset holds one per stream, and the plan
     stream_files.py     `StreamFiles`: offsets over the files of one stream, read in name order
+    stream_partitions.py  `StreamPartitions`: offsets over the partitions of a source, and slices of them as tasks
     wakeups.py          `Wakeups`: micro-batches without rows, when an ETS or a queue asks for one, and the end
     low_level.py        `StreamLowLevel`: rows stamped, filtered, pre-aggregated, split by bucket and packed
     native_streams.py   streams that Spark reads: the low level as a step after Spark's own source

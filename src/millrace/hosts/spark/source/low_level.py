@@ -33,9 +33,10 @@ from millrace.hosts.spark.exchange.buckets import split
 from millrace.hosts.spark.exchange.rows import STREAM_PORT, Row, exchange_rows
 from millrace.hosts.spark.source.feed_files import count_removed, file_name
 from millrace.hosts.spark.source.stream_files import FileScan, Listing
+from millrace.hosts.spark.source.stream_partitions import SlicePartition, chunks_of
 from millrace.hosts.tables.table_files import TABLES, use_tables
 from millrace.kernel.clock import StandingClock
-from millrace.kernel.elements import ARRIVED, Batch
+from millrace.kernel.elements import ARRIVED, PARTITION, Batch
 from millrace.kernel.graph.executor import Executor
 from millrace.kernel.progress.ingress import Ingress
 from millrace.plan.nodes.endpoints import Stream
@@ -72,6 +73,11 @@ class StreamLowLevel:
     @cached_property
     def _stream(self) -> Stream:
         return next(each for each in self.plan.network.streams() if each.name == self.stream_name)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns that are read."""
+        return read_schema(self._stream, self.plan.columns_read(self.stream_name))
 
     @cached_property
     def _exchanges(self) -> dict[str, Exchange]:
@@ -142,11 +148,25 @@ class StreamLowLevel:
         chunks = (chunk for path in paths for chunk in self._chunks(path))
         return self.exchange(chunks, index, index + len(paths), scan, before, alone=alone)
 
+    def read_slices(self, part: SlicePartition) -> Iterator[pa.RecordBatch]:
+        """The exchange rows of parts of partitions, one after another."""
+        chunks = chunks_of(self._stream, self.schema, part.slices)
+        read = part.index + len(part.slices)
+        return self.exchange(chunks, part.index, read, part.scan, part.before, alone=part.alone, partitions=part.known)
+
     def exchange(
-        self, chunks: Iterable[Chunk], index: int, read: int, scan: FileScan, before: dict[str, Any], *, alone: bool
+        self,
+        chunks: Iterable[Chunk],
+        index: int,
+        read: int,
+        scan: FileScan,
+        before: dict[str, Any],
+        *,
+        alone: bool,
+        partitions: Sequence[str] = (),
     ) -> Iterator[pa.RecordBatch]:
         """The exchange rows of rows as they are read; tasks come in the order of `index`, and `read` says how far the
-        stream has been read after this one."""
+        stream has been read after this one. The bound of the stream waits for the `partitions` of its source."""
         pa.set_cpu_count(1)
         now = scan.now
         # What the system stamps must not fall behind the clock of an earlier micro-batch.
@@ -159,6 +179,8 @@ class StreamLowLevel:
         ingress.frozen = bool(self._stream.time.partitions) and not alone
         if before:
             ingress.resume(self._progress(before))
+        if self._stream.time.partitions == (PARTITION,):
+            ingress.order.expect((name,) for name in partitions)
         gathered: dict[str, list[Batch]] = {port: [] for port in self._exchanges}
         rows, number, watch = 0, index * _PACKS, Stopwatch()
         for chunk in watch.each("read", chunks):
@@ -190,7 +212,7 @@ class StreamLowLevel:
         yield exchange_rows([Row(bucket, STREAM_PORT, index, note=note) for bucket in self.buckets])
 
     def _chunks(self, path: str) -> Iterator[Chunk]:
-        schema = read_schema(self._stream, self.plan.columns_read(self.stream_name))
+        schema = self.schema
         if is_generated(self._stream.connector):
             yield Chunk(make_slice(self._stream, schema, int(path)).drop_columns([ARRIVED]))
             return

@@ -202,7 +202,7 @@ def no_format(whose: str, connector: Connector, ours: tuple[str, ...]) -> Reques
     """What to say of a format that Spark does not find."""
     format = connector.format
     hint = f"{did_you_mean(format, ours)}Ours are {', '.join(ours)}; others need their package on Spark's class path."
-    if format == "kafka":
+    if format.startswith("org.apache.spark.sql.kafka"):
         package = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
         hint = f"Start Spark with its package: settings={{'spark.jars.packages': '{package}'}}."
     return RequestError(f'{whose} names "{format}", which Spark does not find', hint=hint.strip())

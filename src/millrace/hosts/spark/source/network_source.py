@@ -24,6 +24,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, Suppor
 from pyspark.sql.types import StructType
 
 from millrace.connectors.native import SOURCES
+from millrace.connectors.opened_source import is_sourced
 from millrace.hosts.checkpoint.checkpoint import has_ended
 from millrace.hosts.checkpoint.digests import damaged, digest
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
@@ -32,8 +33,10 @@ from millrace.hosts.spark.exchange.rows import EXCHANGE
 from millrace.hosts.spark.failures import carrying
 from millrace.hosts.spark.source.low_level import StreamLowLevel
 from millrace.hosts.spark.source.stream_files import START, FileLimit, FilePartition, StreamFiles
+from millrace.hosts.spark.source.stream_partitions import SlicePartition, StreamPartitions
 from millrace.hosts.spark.source.wakeups import NO_WAKEUP, WakeupPartition, Wakeups, wakeup_rows
 from millrace.hosts.system_clock import SystemClock
+from millrace.plan.nodes.endpoints import Stream
 
 Offset = dict[str, Any]
 
@@ -46,7 +49,7 @@ class NetworkPartition(InputPartition):
     plan: int
     live: bool
     committed: int
-    part: FilePartition | WakeupPartition
+    part: FilePartition | SlicePartition | WakeupPartition
 
 
 class NetworkSource(DataSource):
@@ -82,7 +85,7 @@ class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.plans = PlanLog(folder / "plans")
         self.waking = Wakeups(self.commits, clock_on=self.live)
         self.version = self.least
-        self.streams: dict[str, StreamFiles] = {}
+        self.streams: dict[str, StreamFiles | StreamPartitions] = {}
         self.bounded = False
         self._clock = SystemClock()
 
@@ -131,7 +134,7 @@ class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             _check(start)
             _check(end)
             self._follow(max(self.least, end["plan"]))
-            parts: list[FilePartition | WakeupPartition] = []
+            parts: list[FilePartition | SlicePartition | WakeupPartition] = []
             for name, files in self.streams.items():
                 parts += files.partitions(*(offset["streams"].get(name, START) for offset in (start, end)))
             parts += self.waking.partitions(start["control"], end["control"])
@@ -145,6 +148,9 @@ class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 yield wakeup_rows(part, self.buckets, partition.plan, live=partition.live, committed=committed)
                 return
             low_level = self._low_level(part.stream, partition.plan, live=partition.live, committed=committed)
+            if isinstance(part, SlicePartition):
+                yield from low_level.read_slices(part)
+                return
             yield from low_level.read(part.paths, part.index, part.scan, part.before, alone=part.alone)
 
     def _follow(self, version: int) -> None:
@@ -154,16 +160,25 @@ class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.version = version
         known, self.streams = self.streams, {}
         for stream in self.plans.read(version).network.streams():
-            if stream.connector.format in SOURCES:
-                low_level, limit = (
-                    self._low_level(stream.name, version, live=self.live),
-                    FileLimit.of(stream.connector.options),
-                )
-                files = known.get(stream.name) or StreamFiles(low_level, stream.name, self.commits)
-                files.low_level, files.limit = low_level, limit
-                if self.bounded and files.target is None:
-                    files.prepare()
-                self.streams[stream.name] = files
+            if is_sourced(stream) or stream.connector.format in SOURCES:
+                followed = self._followed(stream, version, known.get(stream.name))
+                if self.bounded and followed.target is None:
+                    followed.prepare()
+                self.streams[stream.name] = followed
+
+    def _followed(
+        self, stream: Stream, version: int, known: StreamFiles | StreamPartitions | None
+    ) -> StreamFiles | StreamPartitions:
+        """The files or partitions of a stream, as a version of the plan reads them."""
+        low_level = self._low_level(stream.name, version, live=self.live)
+        if is_sourced(stream):
+            parts = known if isinstance(known, StreamPartitions) else None
+            parts = parts or StreamPartitions(stream, low_level.schema, self.commits)
+            parts.in_sequence, parts.buckets = low_level.in_sequence, len(self.buckets)
+            return parts
+        files = known if isinstance(known, StreamFiles) else StreamFiles(low_level, stream.name, self.commits)
+        files.low_level, files.limit = low_level, FileLimit.of(stream.connector.options)
+        return files
 
     def _low_level(self, stream: str, version: int, *, live: bool, committed: int = 0) -> StreamLowLevel:
         read = self.plans.read(version)

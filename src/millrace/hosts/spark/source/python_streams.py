@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ import pyarrow as pa
 
 from millrace.connectors.fed_rows import as_rows
 from millrace.connectors.native import is_native
+from millrace.connectors.opened_source import is_sourced, open_source
 from millrace.connectors.push_pull import Asked
 from millrace.connectors.stream_input import read_schema
 from millrace.errors import RunError
@@ -66,8 +68,12 @@ class PythonStreams:
         )
         readable = physical(network)
         for stream in network.streams():
-            if not is_native(stream.connector):
-                StreamLowLevel(readable, stream.name, (0,)).files()
+            low_level = StreamLowLevel(readable, stream.name, (0,))
+            if is_sourced(stream):
+                with closing(open_source(stream, low_level.schema)) as source:
+                    source.spans()
+            elif not is_native(stream.connector):
+                low_level.files()
         return network
 
 

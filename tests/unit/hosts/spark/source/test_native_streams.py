@@ -24,7 +24,7 @@ BUCKETS = (3, 5)
 
 def native(folder: Path, time: str, *, alone: bool = False, live: bool = False) -> NativeStream:
     """A stream of keys and times, read by the first plan of a checkpoint in the folder."""
-    text = f"CREATE STREAM s (k STRING, ts TIMESTAMP) {time} FROM kafka; SELECT k, ts FROM s WHERE k <> 'no'"
+    text = f"CREATE STREAM s (k STRING, ts TIMESTAMP) {time} FROM rate; SELECT k, ts FROM s WHERE k <> 'no'"
     PlanLog(folder / "plans").write(1, Version(parse_network(text)))
     return NativeStream(str(folder), 1, "s", BUCKETS, live, alone)
 
