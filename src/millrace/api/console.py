@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, is_dataclass
 from typing import Any, TextIO
 
 import pyarrow as pa
@@ -28,6 +28,11 @@ from millrace.plan.nodes.query_network import Query, QueryNetwork
 
 _ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\\": "\\\\"})
 """Characters that would break a line or a column of the output."""
+_SUMMARY = (
+    *("sources", "results", "held", "state_bytes", "elapsed", "steps", "earlier", "turned_away", "profile", "queues"),
+    *("joins", "aggregates", "malformed", "in_vain"),
+)
+"""What of a report a summary has."""
 _NOTHING = "  nothing was found to read: check the paths of the streams"
 
 
@@ -271,15 +276,22 @@ def queue_text(queue: QueueMetrics) -> str:
 
 
 def summary_data(report: Report) -> dict[str, Any]:
-    """The summary as plain data; operators and latencies are for /metrics and the page."""
-    data = asdict(replace(report, operators={}, parts={}, latency={}))
-    for name in ("operators", "parts", "now", "latency"):
-        del data[name]
+    """The summary as plain data; what else a report has is for /metrics and the page."""
+    data: dict[str, Any] = {name: _plain(getattr(report, name)) for name in _SUMMARY}
     for name, source in data["sources"].items():
         source["processed"] = report.sources[name].processed
-        unit, _, _ = source.pop("unit"), source.pop("moved_at"), source.pop("seen_at")
+        unit = source.pop("unit")
+        for each in ("moved_at", "seen_at", "disorder"):
+            del source[each]
         source.update({each: clock_text(source[each], unit=unit) for each in ("bound", "greatest")})
     return data
+
+
+def _plain(value: Any) -> Any:
+    """Records, and mappings of records, as dictionaries."""
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
 def column_text(column: pa.ChunkedArray) -> list[str]:

@@ -106,4 +106,6 @@ def test_the_line_of_progress_has_room_for_the_streams_that_are_furthest_behind(
 
 
 def test_every_figure_of_the_summary_is_plain_data() -> None:
-    assert json.loads(json.dumps(summary_data(replace(REPORT, latency={"q": Latency()}))))["results"] == {"q": 4}
+    source = replace(REPORT.sources["link"], disorder=Latency())
+    report = replace(REPORT, latency={"q": Latency()}, sources={"link": source})
+    assert json.loads(json.dumps(summary_data(report)))["results"] == {"q": 4}
