@@ -112,6 +112,31 @@ def test_a_streaming_data_frame_is_a_stream(tmp_path: Path, spark_session: Any) 
         net.run(on="local", until="end")
 
 
+def test_results_are_a_streaming_data_frame_with_each_row_once(tmp_path: Path, spark_session: Any) -> None:
+    (tmp_path / "in").mkdir()
+    net = mr.Network()
+    stream = net.stream("s", "v INT, ts TIMESTAMP", time="ts", source="csv", path=str(tmp_path / "in"))
+    net.query("q", stream.select("v", double="v * 2"), sink="parquet", path=str(tmp_path / "out"))
+    net.query("kept", stream.select("v"))
+    frame = net.dataframe("q").where("v > 1")
+
+    def relayed(number: int) -> list[int]:
+        (tmp_path / "in" / f"{number}.csv").write_text(
+            f"v,ts\n{number},2024-01-0{number}\n{number + 5},2024-01-0{number}\n"
+        )
+        net.run(on="local", until="available", checkpoint=tmp_path / "state")
+        writer = frame.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "pipeline"))
+        writer.trigger(availableNow=True).start(str(tmp_path / "relayed")).awaitTermination()
+        return sorted(row["double"] for row in spark_session.read.parquet(str(tmp_path / "relayed")).collect())
+
+    assert relayed(1) == [12]
+    assert relayed(2) == [4, 12, 14]
+    with pytest.raises(RequestError, match='the results of query "kept" go to "memory", and a DataFrame reads parquet'):
+        net.dataframe("kept")
+    with pytest.raises(RequestError, match='there is no query "none"'):
+        net.dataframe("none")
+
+
 def paced_source(steps: list[list[list[int]]]) -> type:
     """A source of several partitions: in each micro-batch the seconds of the rows that each of them sends."""
     # Made here, so that worker processes need not import this file.

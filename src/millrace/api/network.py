@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from millrace.api.console import Console
-from millrace.api.dataframes import SparkFrame, check_frame, frame_columns, is_frame
+from millrace.api.dataframes import SparkFrame, check_frame, frame_columns, is_frame, spark_session
 from millrace.api.expectations import expected
 from millrace.api.handle import Handle
 from millrace.api.relations import Relation, check_member
@@ -31,7 +31,7 @@ from millrace.api.statement_list import StatementList
 from millrace.callers import at_caller, hide_own_lines
 from millrace.connectors.native import DATAFRAME, ITERABLE, SOURCES
 from millrace.connectors.push_pull import Ask, Asked
-from millrace.errors import RequestError, did_you_mean, listed
+from millrace.errors import RequestError, did_you_mean, listed, unknown_query
 from millrace.hosts.run_options import HostName
 from millrace.language import filled, parse_interval
 from millrace.plan.explain.picture_formats import FORMATS, rendered
@@ -264,6 +264,20 @@ class Network:
         check_member(self, relation)
         self._statements.accept(query_text(name, relation.sql, sink, options, settings or {}, access))
         return self
+
+    def dataframe(self, query: str) -> Any:
+        """The results of a query whose sink is parquet, as a streaming DataFrame for a pipeline of Spark's.
+
+        The network runs beside the pipeline, by `run` or by the command line, on any host. What reads the DataFrame
+        with a checkpoint of its own has each result once.
+        """
+        # Imported here: only programs with DataFrames need Spark.
+        from millrace.hosts.spark.sink.result_frames import result_frame
+
+        known = {each.name: each for each in self.bound().queries}
+        if query not in known:
+            raise unknown_query(query, known)
+        return result_frame(spark_session(), known[query])
 
     def bound(self) -> QueryNetwork:
         """The network's plan."""
