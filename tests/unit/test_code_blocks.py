@@ -55,7 +55,7 @@ STREAMS = {
     "backup": "symbol STRING, venue STRING, price DOUBLE, size INT, ts TIMESTAMP",
 }
 UPDATES = {"bids", "asks", "backup"}
-OTHERS = """SET dsn = 'dbname=shop';
+OTHERS = """
 CREATE SINK counts TO csv OPTIONS (path 'out');
 CREATE FUNCTION risk_of(DOUBLE) RETURNS DOUBLE LANGUAGE PYTHON AS 'my_module:risk_of';
 """
@@ -117,7 +117,8 @@ def world(block: Block, text: str) -> str:
     parts |= {name: declaration(name) for name in STREAMS}
     parts |= {found[1]: found[0] for found in DECLARED.finditer(block.before)}
     own = {found[1] for found in DECLARED.finditer(text)}
-    return OTHERS.partition("\n")[0] + "\n" + "\n".join(part for name, part in parts.items() if name not in own) + "\n"
+    variables = {f"SET {name} = 'x=y';" for name in re.findall(r"\$\{(\w+)\}", block.before + text)}
+    return "\n".join([*sorted(variables), *(part for name, part in parts.items() if name not in own), ""])
 
 
 def declaration(name: str) -> str:
