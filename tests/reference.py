@@ -101,6 +101,9 @@ def _applied(node: Node, rows: list[Row]) -> list[Row]:
 def _scanned(node: Scan, rows: list[Row]) -> list[Row]:
     """The rows let in, or turned away as late, under the progressing attribute that is read."""
     contract = node.stream.time
+    for name, expression in contract.computed:
+        values = values_of(expression, rows, node.stream.schema)
+        rows = [{**row, name: value} for row, value in zip(rows, values, strict=True)]
     if contract.kind == "external":
         wanted = "late" if node.outlet == LATE else "admitted"
         verdicts = [verdict for verdict, _ in admitted(contract, rows, node.stream.schema)]

@@ -6,10 +6,12 @@ import datetime as dt
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from zoneinfo import ZoneInfo
 
 from millrace.plan.nodes.aggregate_nodes import (
     AnyWindow,
     CalendarWindow,
+    ClockWindow,
     DividedWindow,
     InstantWindow,
     PairWindow,
@@ -36,6 +38,8 @@ def frames(window: AnyWindow, rows: list[Row], counts: Callable[[Row], bool]) ->
     match window:
         case Window():
             yield from _fixed(window, rows)
+        case ClockWindow():
+            yield from _by_clock(window, rows)
         case CalendarWindow():
             yield from _calendar(window, rows)
         case DividedWindow():
@@ -72,6 +76,40 @@ def _starts(time: int, window: Window) -> Iterator[int]:
     while start + window.range > time:
         yield start
         start -= window.slide
+
+
+def _by_clock(window: ClockWindow, rows: list[Row]) -> Iterator[Frame]:
+    """Every window near a row is tried: it holds the row if the clock has reached its start, and not its end."""
+    zone = ZoneInfo(window.zone)
+    found: dict[tuple[int, int], list[Row]] = defaultdict(list)
+    for row in rows:
+        shown = timestamp(row[TIME]).astimezone(zone)
+        at = shown.year * 12 + shown.month - 1 if window.months else shown_micros(row[TIME], zone) - window.origin
+        last = at // window.slide + 2
+        for number in range(last - window.range // window.slide - 5, last + 1):
+            start, end = number * window.slide, number * window.slide + window.range
+            bounds = tuple(
+                first_shown((_first_of(each) if window.months else each) + window.origin, zone) for each in (start, end)
+            )
+            if bounds[0] <= row[TIME] < bounds[1]:
+                found[bounds[0], bounds[1]].append(row)
+    for (start, end), members in found.items():
+        yield Frame(start, end, end - 1, members)
+
+
+def shown_micros(time: int, zone: ZoneInfo) -> int:
+    """What the clock of a zone shows at a time."""
+    return micros(timestamp(time).astimezone(zone).replace(tzinfo=dt.UTC))
+
+
+def first_shown(shown: int, zone: ZoneInfo) -> int:
+    """The first instant at which a clock has reached a time; clocks are set at whole quarters of an hour."""
+    quarter = 900_000_000
+    time = shown // quarter * quarter - 100 * quarter
+    while shown_micros(time, zone) < shown:
+        time += quarter
+    exact = time - (shown_micros(time, zone) - shown)
+    return exact if time - exact < quarter and shown_micros(exact, zone) == shown else time
 
 
 def _calendar(window: CalendarWindow, rows: list[Row]) -> Iterator[Frame]:

@@ -66,7 +66,9 @@ class Golden:
 
     def _rows(self, stream: Stream) -> pa.Table:
         path = str(self.folder / stream.connector.options["path"])
-        placed = replace(stream, connector=Connector(stream.connector.format, {"path": path}))
+        placed = replace(
+            stream, connector=Connector(stream.connector.format, {**stream.connector.options, "path": path})
+        )
         source, chunks = open_input(placed, list(stream.schema.names), None, None), []
         while (chunk := source.read()) is not None:
             chunks.append(chunk.rows)

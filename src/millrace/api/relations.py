@@ -143,6 +143,8 @@ class Relation:
         slide: Extent | None = None,
         by: str | None = None,
         partition_by: str | Sequence[str] = (),
+        offset: Extent | None = None,
+        zone: str | None = None,
         state_limit: int | None = None,
     ) -> Windowed:
         """Windows over a length of time or a number of rows, one every `slide`; by default they do not overlap.
@@ -153,10 +155,16 @@ class Relation:
         `state_limit` of groups. A `session` ends when no row has come for that long. `by` is another time column than
         the stream's own; of a join, one such as "x.ts" instead of the latest. With `partition_by`, `rows` are counted
         per partition.
+
+        With `zone`, such as "Europe/Berlin", windows of a `range` begin when the clock there shows a multiple of the
+        slide: `range="1 day"` is a day there, whatever its length. `range="1 month"` is a month. An `offset` moves
+        their starts, `range="1 day", offset="6 hours"`.
         """
         base = self._base()
         limit = state_limit or base.state_limit
-        text = window_clause(range, rows, session, slide, by, partition_by, limited=limit is not None)
+        text = window_clause(
+            range, rows, session, slide, by, partition_by, offset=offset, zone=zone, limited=limit is not None
+        )
         return Windowed(replace(base, state_limit=limit), text)
 
     # Joins

@@ -96,13 +96,17 @@ class InputFeed(Protocol):
 
 
 def read_schema(stream: Stream, columns: list[str]) -> pa.Schema:
-    """The columns to read: an internal timestamp is written on arrival, not read.
+    """The columns to read: an internal timestamp is written on arrival, and a computed column is made of others.
 
     It has at least one column, because rows without columns cannot be counted.
     """
-    inside = {stream.time.column} if stream.time.kind == "internal" else set()
+    computed = dict(stream.time.computed)
+    inside = {*computed, *([stream.time.column] if stream.time.kind == "internal" else [])}
     outside = [name for name in stream.schema.names if name not in inside]
-    wanted = [name for name in columns if name not in inside] or outside[:1]
+    needed = {*columns}
+    for name, expression in reversed(computed.items()):
+        needed |= {*expression.columns()} if name in needed else set()
+    wanted = [name for name in outside if name in needed] or outside[:1]
     fields = [stream.schema.field(name) for name in wanted]
     by_source = PARTITION in stream.time.partitions
     return pa.schema([*fields, pa.field(PARTITION, pa.string())] if by_source else fields)

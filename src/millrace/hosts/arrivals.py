@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from millrace.errors import RequestError
 from millrace.kernel.elements import ARRIVED, NO_BOUND, Times, as_times, integer_column
+from millrace.kernel.progress.ingress import with_computed
 from millrace.plan.nodes.endpoints import Stream
 
 
@@ -20,6 +21,7 @@ def arrivals(stream: Stream, rows: pa.RecordBatch, after: int) -> Times | None:
 
 
 def _raw(stream: Stream, rows: pa.RecordBatch) -> Times | None:
+    rows = with_computed(rows, stream.time)
     if stream.replay is not None:
         return _times(_replayed(stream, rows.column(stream.replay.column)))
     if ARRIVED in rows.schema.names:

@@ -22,7 +22,7 @@ hint and the place in the text. Imports point one way: grammar <- expressions <-
 from millrace.language.change_requests import bind_changes, check_user_code, declarations_of, read_file
 from millrace.language.clause_places import QueryPlace, query_places
 from millrace.language.grammar.script_parser import parse_script
-from millrace.language.grammar.text.intervals import parse_interval
+from millrace.language.grammar.text.intervals import months_in, parse_interval
 from millrace.language.grammar.text.variables import filled
 from millrace.language.option_places import place_in
 from millrace.language.script import bind_expression, bind_script, parse_network
@@ -35,6 +35,7 @@ __all__ = [
     "check_user_code",
     "declarations_of",
     "filled",
+    "months_in",
     "parse_interval",
     "parse_network",
     "parse_script",

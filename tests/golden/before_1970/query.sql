@@ -4,6 +4,6 @@ CREATE STREAM archive (station STRING, value INT, ts TIMESTAMP)
   FROM csv OPTIONS (path 'inputs/archive.csv');
 
 CREATE QUERY per_quarter AS
-  SELECT station, count(*) AS n, sum(value) AS total
+  SELECT window_start, window_end, station, count(*) AS n, sum(value) AS total
   FROM archive [RANGE 25 MINUTES SLIDE 15 MINUTES WA ts]
   GROUP BY station;

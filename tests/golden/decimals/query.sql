@@ -13,13 +13,13 @@ CREATE QUERY gross AS
   WHERE price > 1.5 AND weight < 99.5;
 
 CREATE QUERY totals AS
-  SELECT vat, sum(price) AS total, avg(price) AS mean, min(price) AS least, max(price * 100) AS most,
+  SELECT window_start, window_end, vat, sum(price) AS total, avg(price) AS mean, min(price) AS least, max(price * 100) AS most,
          count(DISTINCT price) AS prices, sum(DISTINCT price) AS once, max_by(item, price) AS dearest
   FROM sold [RANGE 1 MINUTE SLIDE 1 MINUTE]
   GROUP BY vat;
 
 CREATE QUERY dear AS
-  SELECT item, sum(price * qty) AS turnover
+  SELECT window_start, window_end, item, sum(price * qty) AS turnover
   FROM sold [RANGE 2 MINUTES SLIDE 1 MINUTE]
   GROUP BY item
   HAVING sum(price * qty) >= 10.00
@@ -30,4 +30,4 @@ CREATE QUERY named AS
   FROM sold [RANGE 1 HOUR] AS s, rates [RANGE 1 HOUR] AS r
   WHERE s.vat = r.vat;
 
-CREATE QUERY once AS SELECT DISTINCT vat FROM sold [RANGE 1 HOUR SLIDE 1 HOUR];
+CREATE QUERY once AS SELECT DISTINCT window_start, window_end, vat FROM sold [RANGE 1 HOUR SLIDE 1 HOUR];

@@ -7,7 +7,7 @@ CREATE STREAM payments (order_id BIGINT, client STRING, amount DOUBLE, ts TIMEST
   FROM csv OPTIONS (path 'inputs/payments.csv');
 
 CREATE QUERY by_order AS
-  SELECT count(*) [RANGE 30 SECONDS SLIDE 30 SECONDS WA o.ts] AS n, sum(p.amount) AS amount
+  SELECT window_start, window_end, count(*) [RANGE 30 SECONDS SLIDE 30 SECONDS WA o.ts] AS n, sum(p.amount) AS amount
   FROM purchases AS o JOIN payments AS p ON o.client = p.client AND p.ts BETWEEN o.ts AND o.ts + INTERVAL 20 SECONDS;
 CREATE QUERY by_payment AS
   SELECT date_trunc('minute', p.ts) AS minute, o.client, count(*) AS n
@@ -24,5 +24,5 @@ CREATE QUERY by_both AS
   FROM purchases AS o JOIN payments AS p ON o.client = p.client AND p.ts BETWEEN o.ts AND o.ts + INTERVAL 20 SECONDS
   GROUP BY o.ts, p.ts;
 CREATE QUERY last_ten_seconds AS
-  SELECT o.client, count(*) AS n FROM purchases AS o, payments AS p WHERE o.client = p.client WINDOW 10 SECONDS
+  SELECT window_start, window_end, o.client, count(*) AS n FROM purchases AS o, payments AS p WHERE o.client = p.client WINDOW 10 SECONDS
   GROUP BY o.client;

@@ -13,12 +13,12 @@ CREATE QUERY parts AS
   WHERE shop IS NOT NULL;
 
 CREATE QUERY by_shop AS
-  SELECT shop, count(*) AS n, sum(prices[0]) AS total, first(lines) AS lines, max(shop.place.lat) AS lat
+  SELECT window_start, window_end, shop, count(*) AS n, sum(prices[0]) AS total, first(lines) AS lines, max(shop.place.lat) AS lat
   FROM baskets [RANGE 1 MINUTE SLIDE 1 MINUTE]
   GROUP BY shop;
 
 CREATE QUERY by_field AS
-  SELECT shop.city, count(*) AS n FROM baskets [RANGE 1 HOUR SLIDE 1 HOUR] GROUP BY shop.city;
+  SELECT window_start, window_end, shop.city, count(*) AS n FROM baskets [RANGE 1 HOUR SLIDE 1 HOUR] GROUP BY shop.city;
 
 CREATE QUERY pairs AS
   SELECT x.id AS one, y.id AS other, x.lines
@@ -42,7 +42,7 @@ CREATE QUERY prices AS SELECT id, explode(prices) AS price, ts FROM baskets WHER
 CREATE QUERY tagged AS SELECT id, t.name, value FROM baskets LATERAL VIEW OUTER explode(tags) t AS name, value;
 
 CREATE QUERY spent AS
-  SELECT l.item, sum(price) AS spent, max(place) AS most, count(*) AS n
+  SELECT window_start, window_end, l.item, sum(price) AS spent, max(place) AS most, count(*) AS n
   FROM baskets [RANGE 1 MINUTE SLIDE 1 MINUTE]
     LATERAL VIEW inline(lines) l AS item, qty LATERAL VIEW posexplode(prices) p AS place, price
   GROUP BY l.item;

@@ -8,7 +8,7 @@ CREATE QUERY busiest AS
   FROM (SELECT client, count(*) AS n FROM visits [RANGE 30 SECONDS SLIDE 30 SECONDS] GROUP BY client) AS per_client
   GROUP BY window_start, window_end;
 CREATE QUERY by_minute AS
-  SELECT client, max(n) AS most, count(*) AS halves
+  SELECT window_start, window_end, client, max(n) AS most, count(*) AS halves
   FROM (SELECT client, count(*) AS n FROM visits [RANGE 30 SECONDS SLIDE 30 SECONDS] GROUP BY client) AS per_client
        [RANGE 1 MINUTE SLIDE 1 MINUTE]
   GROUP BY client;

@@ -4,7 +4,7 @@ CREATE STREAM readings (sensor STRING, room INT, level DOUBLE, raw BIGINT, ts TI
   FROM csv OPTIONS (path 'inputs/readings.csv');
 
 CREATE QUERY levels AS
-  SELECT sensor, room, count(*) AS readings, count(level) AS known, sum(level) AS total, min(level) AS low,
+  SELECT window_start, window_end, sensor, room, count(*) AS readings, count(level) AS known, sum(level) AS total, min(level) AS low,
          max(level) AS high, avg(level) AS mean, sum(raw * 2 + 1) AS scaled
   FROM readings [RANGE 2 MINUTES SLIDE 1 MINUTE WA ts]
   WHERE room IS NULL OR room < 9

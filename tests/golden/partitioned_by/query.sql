@@ -5,6 +5,6 @@ CREATE STREAM packets (link STRING, len INT, ts TIMESTAMP)
   FROM csv OPTIONS (path 'inputs/packets.csv');
 
 CREATE QUERY per_link AS
-  SELECT link, count(*) AS n, sum(len) AS bytes FROM packets [RANGE 30 SECONDS SLIDE 30 SECONDS WA ts] GROUP BY link;
+  SELECT window_start, window_end, link, count(*) AS n, sum(len) AS bytes FROM packets [RANGE 30 SECONDS SLIDE 30 SECONDS WA ts] GROUP BY link;
 CREATE QUERY lengths AS
   SELECT ts, len FROM packets WHERE len >= 100 ORDER BY ts;

@@ -7,6 +7,6 @@ CREATE STREAM alarms (meter STRING, level INT, ts TIMESTAMP)
   FROM csv OPTIONS (path 'inputs/alarms.csv');
 
 CREATE QUERY per_minute AS
-  SELECT meter, sum(kwh) AS kwh FROM meters [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts] GROUP BY meter;
+  SELECT window_start, window_end, meter, sum(kwh) AS kwh FROM meters [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts] GROUP BY meter;
 CREATE QUERY in_order AS
   SELECT ts, meter FROM meters UNION ALL SELECT ts, meter FROM alarms WHERE level > 0 ORDER BY ts;

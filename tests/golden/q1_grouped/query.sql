@@ -10,6 +10,6 @@ CREATE STREAM main2 (srcIP STRING, destIP STRING, len INT, ts TIMESTAMP)
   FROM csv OPTIONS (path 'inputs/main2.csv');
 
 CREATE QUERY per_pair AS
-  SELECT srcIP, destIP, count(*) AS n, sum(len) AS bytes
+  SELECT window_start, window_end, srcIP, destIP, count(*) AS n, sum(len) AS bytes
   FROM control UNION main1 UNION main2 [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts]
   GROUP BY srcIP, destIP;

@@ -10,4 +10,4 @@ CREATE STREAM main2 (srcIP STRING, destIP STRING, len INT, ts TIMESTAMP)
   FROM csv OPTIONS (path 'inputs/main2.csv');
 
 CREATE QUERY per_minute AS
-  SELECT count(*) AS n FROM control UNION main1 UNION main2 [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts];
+  SELECT window_start, window_end, count(*) AS n FROM control UNION main1 UNION main2 [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts];

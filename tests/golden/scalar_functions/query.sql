@@ -21,7 +21,7 @@ CREATE QUERY times AS
   FROM talks;
 
 CREATE QUERY groups AS
-  SELECT upper(left(name, 1)) AS letter, count(*) AS n, max(array_max(prices)) AS most, sum(pmod(-id, 4)) AS rests
+  SELECT window_start, window_end, upper(left(name, 1)) AS letter, count(*) AS n, max(array_max(prices)) AS most, sum(pmod(-id, 4)) AS rests
   FROM talks [RANGE 1 HOUR SLIDE 1 HOUR]
   GROUP BY upper(left(name, 1));
 

@@ -4,7 +4,7 @@ CREATE STREAM visits (client STRING, page STRING, ms INT, ts TIMESTAMP)
   FROM csv OPTIONS (path 'inputs/visits.csv');
 
 CREATE QUERY by_bracket AS
-  SELECT client, count(*) AS n, last(page) AS left_at FROM visits [SESSION 24 SECONDS] GROUP BY client;
+  SELECT window_start, window_end, client, count(*) AS n, last(page) AS left_at FROM visits [SESSION 24 SECONDS] GROUP BY client;
 CREATE QUERY by_function AS
-  SELECT client, count(*) AS n, sum(ms) AS ms FROM SESSION(TABLE visits PARTITION BY client, DESCRIPTOR(ts), INTERVAL 24 SECONDS)
+  SELECT window_start, window_end, client, count(*) AS n, sum(ms) AS ms FROM SESSION(TABLE visits PARTITION BY client, DESCRIPTOR(ts), INTERVAL 24 SECONDS)
   GROUP BY client, window_start, window_end;

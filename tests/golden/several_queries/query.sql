@@ -9,8 +9,8 @@ CREATE STREAM main2 (srcIP STRING, destIP STRING, len INT, ts TIMESTAMP)
   TIMESTAMP BY ts DISORDER INTERVAL 30 SECONDS
   FROM csv OPTIONS (path 'inputs/main2.csv');
 
-CREATE QUERY per_minute AS SELECT count(*) AS n FROM main1 [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts];
+CREATE QUERY per_minute AS SELECT window_start, window_end, count(*) AS n FROM main1 [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts];
 CREATE QUERY per_source AS
-  SELECT srcIP, avg(len) AS mean FROM main1 [RANGE 2 MINUTES SLIDE 1 MINUTE WA ts] GROUP BY srcIP;
+  SELECT window_start, window_end, srcIP, avg(len) AS mean FROM main1 [RANGE 2 MINUTES SLIDE 1 MINUTE WA ts] GROUP BY srcIP;
 CREATE QUERY short AS SELECT srcIP, len FROM main1 WHERE len < 100;
-CREATE QUERY both AS SELECT srcIP, count(*) AS n FROM main1 UNION main2 [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts] GROUP BY srcIP;
+CREATE QUERY both AS SELECT window_start, window_end, srcIP, count(*) AS n FROM main1 UNION main2 [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts] GROUP BY srcIP;

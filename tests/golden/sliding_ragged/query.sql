@@ -10,6 +10,6 @@ CREATE STREAM main2 (srcIP STRING, destIP STRING, len INT, ts TIMESTAMP)
   FROM csv OPTIONS (path 'inputs/main2.csv');
 
 CREATE QUERY sliding AS
-  SELECT srcIP, count(*) AS n, max(len) AS longest
+  SELECT window_start, window_end, srcIP, count(*) AS n, max(len) AS longest
   FROM main1 UNION main2 [RANGE 50 SECONDS SLIDE 20 SECONDS WA ts]
   GROUP BY srcIP;

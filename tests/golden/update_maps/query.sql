@@ -25,4 +25,4 @@ CREATE QUERY read_now_and_then
 CREATE QUERY all_rows WITH (queue = 'append') AS
   SELECT price, size FROM quotes WHERE size > 100;
 CREATE QUERY all_kept WITH (queue = 'append_shed', keep = 1) AS
-  SELECT symbol, count(*) AS n FROM quotes [SESSION 20 SECONDS] GROUP BY symbol;
+  SELECT window_start, window_end, symbol, count(*) AS n FROM quotes [SESSION 20 SECONDS] GROUP BY symbol;

@@ -13,6 +13,6 @@ CREATE STREAM visits (client STRING, page STRING, ms INT, ts TIMESTAMP)
   FROM csv OPTIONS (path 'inputs/visits.csv');
 
 CREATE QUERY means AS
-  SELECT client, myavg(ms) AS mean, count(*) AS n FROM visits [RANGE 1 MINUTE SLIDE 1 MINUTE] WHERE ms IS NOT NULL GROUP BY client;
+  SELECT window_start, window_end, client, myavg(ms) AS mean, count(*) AS n FROM visits [RANGE 1 MINUTE SLIDE 1 MINUTE] WHERE ms IS NOT NULL GROUP BY client;
 CREATE QUERY fading AS
-  SELECT client, fading(ms) AS faded FROM visits [RANGE 2 MINUTES SLIDE 2 MINUTES] WHERE ms IS NOT NULL GROUP BY client;
+  SELECT window_start, window_end, client, fading(ms) AS faded FROM visits [RANGE 2 MINUTES SLIDE 2 MINUTES] WHERE ms IS NOT NULL GROUP BY client;

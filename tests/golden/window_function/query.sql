@@ -10,6 +10,6 @@ CREATE STREAM main2 (srcIP STRING, destIP STRING, len INT, ts TIMESTAMP)
   FROM csv OPTIONS (path 'inputs/main2.csv');
 
 CREATE QUERY windowed AS
-  SELECT srcIP, count(*) AS n
+  SELECT window_start, window_end, srcIP, count(*) AS n
   FROM main1
   GROUP BY window(ts, '1 minute'), srcIP;

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from millrace.api.sql_text.durations import extent
 from millrace.errors import RequestError
+from millrace.language import months_in
 
 EACH_ROW = "row"
 """The slide of a window that ends at each row."""
@@ -21,6 +22,8 @@ def window_clause(
     by: str | None,
     partition_by: str | Sequence[str],
     *,
+    offset: object = None,
+    zone: str | None = None,
     limited: bool = False,
 ) -> str:
     """The window clause; an unlimited window must be `limited` in the number of its groups.
@@ -31,6 +34,8 @@ def window_clause(
     '[SESSION 1 minute]'
     >>> window_clause("unlimited", None, None, None, None, (), limited=True)
     '[RANGE UNLIMITED PRECEDING]'
+    >>> window_clause("1 month", None, None, None, None, (), offset="6 hours", zone="Europe/Berlin")
+    "[RANGE 1 month SLIDE 1 month OFFSET 6 hours AT TIME ZONE 'Europe/Berlin']"
     """
     sizes = [each for each in (length, rows, session) if each is not None]
     if len(sizes) != 1:
@@ -45,8 +50,16 @@ def window_clause(
     columns = [partition_by] if isinstance(partition_by, str) else list(partition_by)
     parts = [_size(length, rows, session), *_slide(slide, length, rows)]
     parts += [f"PARTITION BY {', '.join(columns)}"] if columns else []
+    parts += [] if offset is None else [f"OFFSET {extent('offset', offset)}"]
+    parts += [] if zone is None else [f"AT TIME ZONE {_quoted(zone)}"]
     parts += [f"WA {by}"] if by else []
     return f"[{' '.join(parts)}]"
+
+
+def _quoted(zone: object) -> str:
+    if not isinstance(zone, str) or "'" in zone:
+        raise RequestError(f'zone is the name of a time zone, not "{zone}"', hint="Write zone='Europe/Berlin'.")
+    return f"'{zone}'"
 
 
 def _size(length: object, rows: object, session: object) -> str:
@@ -55,7 +68,13 @@ def _size(length: object, rows: object, session: object) -> str:
     if session is not None:
         return f"SESSION {extent('session', session)}"
     unlimited = str(length).lower() == UNLIMITED
-    return "RANGE UNLIMITED PRECEDING" if unlimited else f"RANGE {extent('range', length)}"
+    return "RANGE UNLIMITED PRECEDING" if unlimited else f"RANGE {_reach('range', length)}"
+
+
+def _reach(name: str, given: object) -> str:
+    """A length of time, a number, or months such as "3 months"."""
+    found = months_in(given.split()) if isinstance(given, str) else None
+    return str(given) if found and found[1] == len(str(given).split()) else extent(name, given)
 
 
 def _slide(slide: object, length: object, rows: object) -> list[str]:
@@ -65,9 +84,9 @@ def _slide(slide: object, length: object, rows: object) -> list[str]:
     if rows is not None:
         return [f"SLIDE {_number('slide', rows if slide is None else slide)}"]
     if slide is not None:
-        return [f"SLIDE {extent('slide', slide)}"]
+        return [f"SLIDE {_reach('slide', slide)}"]
     endless = length is None or str(length).lower() == UNLIMITED
-    return [] if endless else [f"SLIDE {extent('range', length)}"]
+    return [] if endless else [f"SLIDE {_reach('range', length)}"]
 
 
 def _number(name: str, given: object) -> int:

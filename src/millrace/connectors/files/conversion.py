@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millrace.connectors.files.times.timestamp_patterns import is_pattern, timestamp_pattern
-from millrace.connectors.files.times.timestamps import tidy, timestamps
+from millrace.connectors.files.times.timestamps import TimeSpelling, tidy, timestamps
 from millrace.kernel.columns import decimals
 from millrace.kernel.columns.nested.json_values import RAW_DECIMAL, of_base64
 from millrace.kernel.columns.nested.nested_columns import brought
@@ -93,10 +93,12 @@ class Conversion:
         return unfit
 
 
-def conversion(schema: pa.Schema, convert: Callable[[pa.DataType, str], Convert], timestamp_format: str) -> Conversion:
+def conversion(
+    schema: pa.Schema, convert: Callable[[pa.DataType, TimeSpelling], Convert], times: TimeSpelling
+) -> Conversion:
     """The conversion of every column of `schema` by its type."""
-    converts = tuple(convert(field.type, timestamp_format) for field in schema)
-    return Conversion(schema, converts, tuple(text_pattern(field.type, timestamp_format) for field in schema))
+    converts = tuple(convert(field.type, times) for field in schema)
+    return Conversion(schema, converts, tuple(text_pattern(field.type, times) for field in schema))
 
 
 def as_text(value: object) -> str:
@@ -104,7 +106,7 @@ def as_text(value: object) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
-def from_text(kind: pa.DataType, timestamp_format: str) -> Convert:
+def from_text(kind: pa.DataType, times: TimeSpelling) -> Convert:
     """A conversion of bytes to `kind`, as csv spells values."""
 
     def convert(cells: Values) -> Values:
@@ -112,7 +114,7 @@ def from_text(kind: pa.DataType, timestamp_format: str) -> Convert:
         if pa.types.is_string(kind):
             return text
         if pa.types.is_timestamp(kind):
-            return timestamps(text, timestamp_format)
+            return timestamps(text, times)
         if pa.types.is_decimal(kind):
             return decimals.of_text(tidy(text), kind)
         try:
@@ -123,7 +125,7 @@ def from_text(kind: pa.DataType, timestamp_format: str) -> Convert:
     return convert
 
 
-def from_column(kind: pa.DataType, timestamp_format: str) -> Convert:
+def from_column(kind: pa.DataType, times: TimeSpelling) -> Convert:
     """A conversion of typed columns to `kind`; a number that would lose something does not fit."""
 
     def convert(cells: Values) -> Values:
@@ -132,9 +134,9 @@ def from_column(kind: pa.DataType, timestamp_format: str) -> Convert:
         if pa.types.is_large_string(cells.type) or pa.types.is_string_view(cells.type):
             cells = pc.cast(cells, pa.string())
         if pa.types.is_timestamp(kind):
-            return timestamps(cells, timestamp_format)
+            return timestamps(cells, times)
         if pa.types.is_nested(kind):
-            return brought(cells, kind, lambda part, inner: from_column(inner, timestamp_format)(part))
+            return brought(cells, kind, lambda part, inner: from_column(inner, times)(part))
         if pa.types.is_binary(kind) and pa.types.is_string(cells.type):
             return of_base64(cells)
         if cells.type == RAW_DECIMAL and pa.types.is_decimal(kind):
@@ -144,12 +146,12 @@ def from_column(kind: pa.DataType, timestamp_format: str) -> Convert:
     return convert
 
 
-def text_pattern(kind: pa.DataType, timestamp_format: str) -> str | None:
+def text_pattern(kind: pa.DataType, times: TimeSpelling) -> str | None:
     """A pattern that every value of `kind` matches as text; None where any text might do."""
     if pa.types.is_timestamp(kind):
-        pattern: str | None = _ISO_PATTERN if timestamp_format == "iso" else _NUMBER
-        if is_pattern(timestamp_format):
-            pattern = timestamp_pattern(timestamp_format).expression
+        pattern: str | None = _ISO_PATTERN if times.format == "iso" else _NUMBER
+        if is_pattern(times.format):
+            pattern = timestamp_pattern(times.format).expression
     else:
         pattern = next((pattern for is_kind, pattern in _PATTERNS if is_kind(kind)), None)
     return None if pattern is None else rf"^\s*({pattern})?\s*$"

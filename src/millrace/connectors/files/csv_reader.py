@@ -119,7 +119,7 @@ def blocks(path: Path, options: ReadOptions, schema: pa.Schema, skip_rows: int) 
     if file.names is None:
         return
     _check_columns(file, schema)
-    plan = conversion(schema, from_text, options.timestamp_format)
+    plan = conversion(schema, from_text, options.times)
     start, line = 0, 1
     for piece, read in _data_pieces(file, schema):
         stop = start + piece.length

@@ -5,17 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from zoneinfo import available_timezones
 
 from millrace.connectors.files.times.timestamp_patterns import is_pattern, timestamp_pattern
-from millrace.connectors.files.times.timestamps import TIMESTAMP_FORMATS
+from millrace.connectors.files.times.timestamps import TIMESTAMP_FORMATS, TimeSpelling
 from millrace.errors import RequestError, did_you_mean, listed
+from millrace.kernel.columns.functions.time_zones import is_zone
 from millrace.plan.nodes.endpoints import Connector, Stream
 
 FORMATS = ("csv", "json", "parquet")
 """The file formats, as `FROM` and `TO` spell them."""
 
 _LIMITS = ("max_files_per_trigger", "max_bytes_per_trigger")
-_COMMON = ("path", "timestamp_format", "on_malformed", *_LIMITS)
+_COMMON = ("path", "timestamp_format", "time_zone", "on_malformed", *_LIMITS)
 _READING: Mapping[str, tuple[str, ...]] = {
     "csv": (*_COMMON, "header", "delimiter", "quote", "null_value", "null_values"),
     "json": _COMMON,
@@ -42,7 +44,7 @@ class ReadOptions:
     delimiter: str
     quote: str
     null_values: tuple[str, ...]
-    timestamp_format: str
+    times: TimeSpelling
     skip_malformed: bool
 
 
@@ -72,7 +74,7 @@ def read_options(format: str, options: Mapping[str, str]) -> ReadOptions:
         delimiter=_character(options, "delimiter", ","),
         quote=_character(options, "quote", '"'),
         null_values=("", *alone, *several),
-        timestamp_format=_timestamp_format(options.get("timestamp_format", "iso")),
+        times=_time_spelling(options),
         skip_malformed=options.get("on_malformed", "fail").lower() == "skip",
     )
 
@@ -85,9 +87,22 @@ def reading(stream: Stream) -> Connector:
     return replace(connector, options={**connector.options, "on_malformed": "skip"})
 
 
-def _timestamp_format(value: str) -> str:
-    """The letters of a pattern are great or small."""
-    return value if is_pattern(value) else value.lower()
+def _time_spelling(options: Mapping[str, str]) -> TimeSpelling:
+    value, zone = options.get("timestamp_format", "iso"), options.get("time_zone", "UTC")
+    # The letters of a pattern are great or small.
+    format = value if is_pattern(value) else value.lower()
+    if not is_zone(zone):
+        raise RequestError(
+            f'there is no time zone "{zone}"',
+            hint=f"{did_you_mean(zone, available_timezones())}Write a name such as 'Europe/Berlin', or '+02:00'.",
+        )
+    says_zone = timestamp_pattern(format).has_zone if is_pattern(format) else format != "iso"
+    if "time_zone" in options and says_zone:
+        raise RequestError(
+            f'a time zone has no effect with timestamp_format "{value}"',
+            hint="Such times are of a zone already: leave the time zone out.",
+        )
+    return TimeSpelling(format, zone)
 
 
 def check_write_options(format: str, options: Mapping[str, str]) -> None:

@@ -47,8 +47,8 @@ class Lines:
 
 def blocks(path: Path, options: ReadOptions, schema: pa.Schema, skip_rows: int) -> Iterator[FileBlock]:
     """The data rows of a file of json lines."""
-    raw = raw_schema(schema, options.timestamp_format)
-    plan = conversion(schema, from_column, options.timestamp_format)
+    raw = raw_schema(schema, options.times.format)
+    plan = conversion(schema, from_column, options.times)
     line, row = 1, 0
     with readable(path, "json"), open_bytes(path) as stream:
         for data, read in whole_lines(stream, _BLOCK_BYTES, NEWLINE, _stub):

@@ -19,6 +19,7 @@ from millrace.connectors.files.conversion import Conversion, Convert, conversion
 from millrace.connectors.files.file_blocks import Fault, FileBlock, Numbers, Texts
 from millrace.connectors.files.file_options import ReadOptions
 from millrace.connectors.files.input_files import readable
+from millrace.connectors.files.times.timestamps import TimeSpelling
 from millrace.errors import RunError, listed
 from millrace.kernel.columns.integers import Integers
 from millrace.kernel.columns.sql_types import sql_name
@@ -31,12 +32,12 @@ def blocks(path: Path, options: ReadOptions, schema: pa.Schema, skip_rows: int) 
     """The data rows of a parquet file from the row group that holds `skip_rows` on."""
     with readable(path, "parquet"):
         with pyarrow.parquet.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
-            _check_columns(path, file.schema_arrow, schema, options.timestamp_format)
+            _check_columns(path, file.schema_arrow, schema, options.times)
             ends, bytes_read = _group_ends(file.metadata, path.stat().st_size)
             passed = int(np.searchsorted(ends, skip_rows, side="right"))
             start, groups = int(ends[passed - 1]) if passed else 0, list(range(passed, len(ends)))
             metadata, coded = file.metadata, _coded_columns(file, schema, groups)
-        plan = conversion(schema, from_column, options.timestamp_format)
+        plan = conversion(schema, from_column, options.times)
         with pyarrow.parquet.ParquetFile(
             path, metadata=metadata, read_dictionary=coded, coerce_int96_timestamp_unit="us"
         ) as file:
@@ -94,7 +95,7 @@ def _block(plan: Conversion, raw: pa.RecordBatch, start: int) -> FileBlock:
     return FileBlock(rows, start, start + raw.num_rows, kept + start, explain, reasons, texts)
 
 
-def _check_columns(path: Path, there: pa.Schema, schema: pa.Schema, timestamp_format: str) -> None:
+def _check_columns(path: Path, there: pa.Schema, schema: pa.Schema, times: TimeSpelling) -> None:
     for field in schema:
         if len(there.get_all_field_indices(field.name)) != 1:
             raise RunError(
@@ -102,7 +103,7 @@ def _check_columns(path: Path, there: pa.Schema, schema: pa.Schema, timestamp_fo
                 hint="Name the stream's columns as the file does.",
             )
         found = there.field(field.name).type
-        if not _changes(found, field.type, from_column(field.type, timestamp_format)):
+        if not _changes(found, field.type, from_column(field.type, times)):
             raise RunError(
                 f'column "{field.name}" of file "{path}" is {sql_name(found)}, not {sql_name(field.type)}',
                 hint=f"Declare the column as {sql_name(found)} and CAST it in the query"

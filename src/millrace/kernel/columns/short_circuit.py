@@ -50,7 +50,8 @@ def _values(expression: Expression, rows: pa.RecordBatch, wanted: Mask) -> Value
 def _is(value: Value, truth: bool, count: int) -> Mask:
     """Where a condition is true, or false; nowhere that it is null."""
     same = value if truth else pc.invert(value)
-    found: Mask = np.broadcast_to(np.asarray(pc.fill_null(same, False)), (count,))
+    known = pc.fill_null(same, False)
+    found: Mask = np.broadcast_to(known.as_py() if isinstance(known, pa.Scalar) else np.asarray(known), (count,))
     return found
 
 

@@ -225,6 +225,7 @@ class Ingress:
 
     def _stamp(self, rows: pa.RecordBatch, now: Microseconds) -> pa.RecordBatch:
         contract = self.contract
+        rows = with_computed(rows, contract)
         if contract.kind == "external":
             return _with_external_time(rows, contract)
         return self._with_stamps(rows, np.full(rows.num_rows, max(now, self.bound), dtype=np.int64))
@@ -240,6 +241,7 @@ class Ingress:
 
         The system's own stamp is the arrival. None where a row has no time.
         """
+        rows = with_computed(rows, self.contract)
         if self.contract.kind != "external":
             return self._with_stamps(rows, arrivals)
         stamped = _with_external_time(rows, self.contract)
@@ -333,6 +335,17 @@ class Ingress:
 
 
 _COUNTS = ("received", "late", "quarantined", "enabled", "next_beat")
+
+
+def with_computed(rows: pa.RecordBatch, contract: TimeContract) -> pa.RecordBatch:
+    """Rows with the columns that are computed of what is there of others."""
+    if not contract.computed:
+        return rows
+    for name, expression in contract.computed:
+        if name not in rows.schema.names and {*expression.columns()} <= {*rows.schema.names}:
+            rows = rows.append_column(name, expression.over(rows))
+    reserved = [name for name in rows.schema.names if name not in contract.layout]
+    return rows.select([*(name for name in contract.layout if name in rows.schema.names), *reserved])
 
 
 def _with_external_time(rows: pa.RecordBatch, contract: TimeContract) -> pa.RecordBatch:

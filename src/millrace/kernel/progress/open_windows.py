@@ -14,6 +14,7 @@ from functools import cache
 
 import numpy as np
 
+from millrace.kernel.aggregates.panes.clock_windows import clock_windows
 from millrace.kernel.aggregates.panes.window_geometry import CalendarWindows, DividedWindows, WindowGeometry
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Microseconds, Times
 
@@ -22,9 +23,9 @@ ALWAYS = f"{_WINDOWS}:always"
 """The outlet of readers without windows."""
 
 
-def outlet_of(kind: str, *numbers: int) -> str:
-    """The name of the outlet for windows: range (with its length and origin), calendar (months) or divided."""
-    return ":".join([_WINDOWS, kind, *map(str, numbers)])
+def outlet_of(kind: str, *numbers: int, zone: str = "") -> str:
+    """The name of the outlet for windows: range (length, origin), clock (the same, and a zone), calendar or divided."""
+    return ":".join([_WINDOWS, kind, *map(str, numbers), *([zone] if zone else [])])
 
 
 class OpenWindows:
@@ -56,7 +57,10 @@ def open_windows(outlet: str) -> OpenWindows | None:
     """
     if not outlet.startswith(f"{_WINDOWS}:"):
         return None
-    kind, *numbers = outlet.split(":")[1:]
+    kind, *numbers = outlet.split(":", 5)[1:]
+    if kind == "clock":
+        size, start, in_months, zone = numbers
+        return OpenWindows(clock_windows(int(size), int(size), int(start), zone, months=in_months == "1"))
     match kind, [int(each) for each in numbers]:
         case "range", [length, origin]:
             return OpenWindows(WindowGeometry(length, length, origin))

@@ -40,6 +40,7 @@ class TimeContract:
     is late only if no reader has an open window for it: the outlet that an operator reads says so, and names it.
     `declared` are partitions that the stream waits for before they have sent a row; with a `grace` its bound does not
     rise until a partition has sent rows over so much of its time, so that others may turn up.
+    `computed` are columns that rows get when they come, of those before them; `layout` is the order of all.
     With unit number the column is a BIGINT: all lengths are numbers too, and the clock says nothing about it.
     """
 
@@ -56,6 +57,8 @@ class TimeContract:
     every: Microseconds | None = None
     lull: Microseconds | None = None
     max_future_skew: Microseconds | None = None
+    computed: tuple[tuple[str, Expression], ...] = ()
+    layout: tuple[str, ...] = field(default=(), repr=False)
     late_by_window: bool = field(default=False, repr=False)
     declared: tuple[PartitionValues, ...] = field(default=(), repr=False)
     grace: Microseconds | None = field(default=None, repr=False)

@@ -1,6 +1,7 @@
 """CREATE statements and options, bound.
 
     streams         CREATE STREAM and CREATE SINK: columns, keys, options, late rows
+    computed_columns columns of a stream that are computed of the others
     declared_tables CREATE TABLE: columns, primary key, source
     contracts       the time contract of a stream: order, partitions, enabling timestamps
     partitions      partitions that are declared ahead, and the grace for others

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from millrace.errors import QueryError, did_you_mean, listed
 from millrace.kernel.columns.sql_types import sql_name
-from millrace.language.declarations.streams import check_format, connector_of, schema_of
+from millrace.language.declarations.streams import check_format, connector_of, in_zone, schema_of
 from millrace.language.expressions.scopes import Scope
 from millrace.language.grammar.statements import ColumnsClause, TableStatement
 from millrace.plan.nodes.endpoints import Table
@@ -24,7 +24,7 @@ def bind_table(statement: TableStatement) -> Table:
             hint="Add FROM csv OPTIONS (path 'file.csv'), or another format.",
             place=name.place,
         )
-    connector = connector_of(statement.connector)
+    connector = in_zone(connector_of(statement.connector), statement.zone)
     if connector.format not in FORMATS:
         raise QueryError(
             f'a table cannot be read from "{connector.format}"',

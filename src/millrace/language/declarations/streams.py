@@ -11,6 +11,7 @@ from millrace.errors import Place, QueryError, listed
 from millrace.kernel.columns.sql_types import read_type, sql_name
 from millrace.kernel.elements import PARTITION, RESERVED, TIMESTAMP
 from millrace.kernel.updates.queue_settings import LOSSLESS
+from millrace.language.declarations.computed_columns import with_computed
 from millrace.language.declarations.contracts import Attributes, bind_contract, time_clause
 from millrace.language.declarations.partitions import declared_partitions, grace_of
 from millrace.language.declarations.query_options import BASELINE, bind_options, said, with_baselines
@@ -18,6 +19,7 @@ from millrace.language.expressions.calls import Functions
 from millrace.language.expressions.expression_binder import ExpressionBinder, unknown_type
 from millrace.language.expressions.progressing import ATTRIBUTES
 from millrace.language.expressions.scopes import Scope
+from millrace.language.expressions.zone_names import check_zone
 from millrace.language.grammar.statements import (
     ColumnDefinition,
     ColumnsClause,
@@ -57,10 +59,24 @@ def connector_of(clause: ConnectorClause) -> Connector:
     return Connector(format, {key: setting.value.text for key, setting in clause.options.items()})
 
 
+def in_zone(connector: Connector, zone: Name | None) -> Connector:
+    """The connector of a file whose times are of a zone unless they say another."""
+    if zone is None:
+        return connector
+    if connector.format not in ("csv", "json", "parquet"):
+        raise QueryError(
+            f'TIME ZONE is for times in files, and not for "{connector.format}"',
+            hint="Leave it out, and write to_utc_timestamp(ts, 'Europe/Berlin') in the query.",
+            place=zone.place,
+        )
+    return replace(connector, options={**connector.options, "time_zone": check_zone(zone)})
+
+
 def bind_stream(statement: StreamStatement, functions: Functions) -> Stream:
     """The stream of a CREATE STREAM."""
     time = time_clause(statement)
-    schema = _with_internal_column(schema_of(statement.columns), time)
+    schema, computed = with_computed(schema_of(statement.columns), statement.columns, functions)
+    schema = _with_internal_column(schema, time)
     scope = Scope(schema)
     column = None if time.column is None else _time_column(time, scope)
     attributes = Attributes(
@@ -75,6 +91,8 @@ def bind_stream(statement: StreamStatement, functions: Functions) -> Stream:
     if statement.partitioned is not None:
         declared = declared_partitions(statement.partitioned, attributes.partitions, binder)
         contract = replace(contract, declared=declared, grace=grace_of(statement.partitioned, contract.unit))
+    if computed:
+        contract = replace(contract, computed=computed, layout=tuple(schema.names))
     replay = None if statement.replay is None else _replay(statement.replay, scope)
     if statement.connector is None:
         raise QueryError(
@@ -95,7 +113,7 @@ def bind_stream(statement: StreamStatement, functions: Functions) -> Stream:
         statement.name.text,
         schema,
         contract,
-        connector,
+        in_zone(connector, statement.zone),
         replay,
         None if statement.late_into is None else statement.late_into.text,
         update_key=None if statement.update_key is None else _update_key(statement.update_key, scope, attributes),
@@ -123,7 +141,7 @@ def schema_of(columns: tuple[ColumnDefinition, ...]) -> pa.Schema:
         if name.text.lower() in (*RESERVED, PARTITION):
             raise QueryError(f'the name "{name.text}" is reserved', hint="Choose another name.", place=name.place)
         seen.add(name.text.lower())
-    return pa.schema([(each.name.text, type_of(each.type)) for each in columns])
+    return pa.schema([(each.name.text, type_of(each.type)) for each in columns if each.type is not None])
 
 
 def type_of(name: Name) -> pa.DataType:

@@ -9,6 +9,7 @@
     scopes             the columns that expressions may name
     bound_relation     the rows of a part of a query: node, columns, and the columns that hold their time
     time_buckets       monotone functions of the time, which stand for windows
+    zone_names         names of time zones
     month_columns      numbers of months leave a query as text
     progressing        attributes that are no TIMESTAMP, in terms of the times that they stand for
 

@@ -122,6 +122,11 @@ class ExpressionBinder:
             raise QueryError("* is only allowed alone or in count(*)", hint="Name the column that you mean.")
         if isinstance(node, (exp.Query, exp.Subquery, exp.Exists)):
             raise QueryError("a subquery is not allowed in an expression", hint=_IN_FROM)
+        if isinstance(node, exp.AtTimeZone):
+            raise QueryError(
+                "AT TIME ZONE is no part of an expression",
+                hint="from_utc_timestamp(ts, 'Europe/Berlin') is what the clock there shows. Windows take it.",
+            )
         raise QueryError(
             f'"{written}" is not a supported expression',
             hint="Expressions are columns, literals, operators, CASE, CAST and the scalar functions of Spark SQL.",

@@ -27,6 +27,7 @@ from millrace.language.grammar.text.cursor import Cursor
 
 _VALUES_HINT = "Write VALUES (1, 2, 3), or VALUES (('a', 1), ('b', 2)) where there are two columns."
 _COLUMNS_HINT = "Columns read (name TYPE, name TYPE, ...)."
+_COMPUTED_HINT = "Write ts TIMESTAMP AS to_timestamp(day || ' ' || time, 'yyyyMMdd HHmm')."
 _WATERMARK_HINT = "Write WATERMARK FOR ts AS ts - INTERVAL 5 SECONDS."
 _INTERNAL_HINT = "Write INTERNAL TIMESTAMP AS ts."
 _SINK_HINT = "Write CREATE SINK name TO parquet OPTIONS (path 'folder')."
@@ -40,7 +41,8 @@ _ETS_HINT = (
 )
 _CLAUSES_HINT = (
     "The clauses are TIMESTAMP BY ... ALSO BY, INTERNAL TIMESTAMP AS, LATENT TIMESTAMP, PARTITIONED BY, ETS, "
-    "MAX FUTURE SKEW, UPDATE KEY, LATE BY WINDOW, LATE INTO, QUARANTINE INTO, FROM ... OPTIONS, REPLAY BY and WITH."
+    "MAX FUTURE SKEW, UPDATE KEY, LATE BY WINDOW, LATE INTO, QUARANTINE INTO, TIME ZONE, FROM ... OPTIONS, REPLAY BY "
+    "and WITH."
 )
 _KEYS = "Rows that update each other are declared after the columns: UPDATE KEY (column)."
 _CONSTRAINTS = {
@@ -55,7 +57,7 @@ _CONSTRAINTS = {
 }
 _STOP = {
     "ALSO", "PARTITION BY", "PARTITIONED", "PARTITIONED BY", "ETS", "MAX", "UPDATE", "LATE", "QUARANTINE",
-    "FROM", "REPLAY", "WITH",
+    "TIME", "FROM", "REPLAY", "WITH",
 }  # fmt: skip
 """The words that may follow the order of a time."""
 
@@ -93,9 +95,13 @@ def _definition(cursor: Cursor) -> ColumnDefinition | Watermark:
     if cursor.at("PRIMARY KEY") or cursor.at("PRIMARY", "KEY", "("):
         _refuse_constraint(cursor)
     name = cursor.name("a column", _COLUMNS_HINT)
-    definition = ColumnDefinition(name, cursor.type_name())
+    if cursor.take("AS"):
+        return ColumnDefinition(name, None, cursor.expression("an expression", _COMPUTED_HINT))
+    kind = cursor.type_name()
     _refuse_constraint(cursor)
-    return definition
+    if cursor.take("GENERATED", "ALWAYS", "AS") or cursor.take("AS"):
+        return ColumnDefinition(name, kind, cursor.expression("an expression", _COMPUTED_HINT))
+    return ColumnDefinition(name, kind)
 
 
 def _refuse_constraint(cursor: Cursor) -> None:
@@ -245,6 +251,7 @@ _CLAUSES: tuple[tuple[str, tuple[str, ...], Callable[[Cursor], Any]], ...] = (
     ("late_by_window", ("LATE", "BY"), _late_by),
     ("late_into", ("LATE", "INTO"), lambda it: it.name("a stream", "Write LATE INTO name.")),
     ("quarantine_into", ("QUARANTINE", "INTO"), lambda it: it.name("a stream", "Write QUARANTINE INTO name.")),
+    ("zone", ("TIME", "ZONE"), lambda it: it.text("the name of a time zone", "Write TIME ZONE 'Europe/Berlin'.")),
     ("connector", ("FROM",), lambda it: connector_clause(it, "Write FROM csv OPTIONS (path 'file.csv').")),
     ("replay", ("REPLAY", "BY"), _replay),
     ("options", ("WITH",), lambda it: it.options("Write WITH (queue = 'inplace').")),

@@ -10,6 +10,7 @@ from millrace.language.grammar.statements import (
     ColumnsClause,
     ConnectorClause,
     Length,
+    Name,
     RefreshStatement,
     TableStatement,
 )
@@ -35,6 +36,7 @@ def table_statement(cursor: Cursor) -> TableStatement:
     definitions = cursor.parenthesised(lambda: _definition(cursor, keys), _HINT)
     connector: ConnectorClause | None = None
     refresh: Length | None = None
+    zone: Name | None = None
     while cursor.token:
         place = cursor.place()
         if cursor.at_type(TokenType.WITH):
@@ -42,6 +44,8 @@ def table_statement(cursor: Cursor) -> TableStatement:
             raise QueryError("the options of a table stand after FROM", hint=hint, place=place)
         if connector is None and cursor.take("FROM"):
             connector = connector_clause(cursor, _HINT)
+        elif zone is None and cursor.take("TIME", "ZONE"):
+            zone = cursor.text("the name of a time zone", "Write TIME ZONE 'Europe/Berlin'.")
         elif refresh is None and cursor.take("REFRESH", "EVERY"):
             refresh = cursor.length(_HINT)
         elif cursor.at("TIMESTAMP"):
@@ -55,7 +59,7 @@ def table_statement(cursor: Cursor) -> TableStatement:
             place=keys[1].place,
         )
     columns = tuple(each for each in definitions if each is not None)
-    return TableStatement(name, columns, keys[0] if keys else None, connector, refresh)
+    return TableStatement(name, columns, keys[0] if keys else None, zone, connector, refresh)
 
 
 def _timed(place: Place) -> QueryError:

@@ -8,17 +8,17 @@ from typing import Any
 from sqlglot.tokenizer_core import Token, TokenType
 
 from millrace.errors import NotYet, QueryError, did_you_mean
-from millrace.language.grammar.statements import Length, Name, NumberOfRows, WindowClause, WindowKind
+from millrace.language.grammar.statements import Length, MonthLength, Name, NumberOfRows, WindowClause, WindowKind
 from millrace.language.grammar.text.cursor import Cursor
+from millrace.language.grammar.text.intervals import months_in
 
 _WINDOW_HINT = "A window reads [RANGE 5 MINUTES SLIDE 1 MINUTE WA ts], [ROWS 100 SLIDE 10] or [SESSION 5 MINUTES]."
-_WINDOW_WORDS = {"RANGE", "SLIDE", "WA", "ROWS", "SESSION", "PARTITION", "PARTITION BY"}
+_WINDOW_WORDS = {"RANGE", "SLIDE", "WA", "ROWS", "SESSION", "PARTITION", "PARTITION BY", "OFFSET", "AT", "TIME"}
 _TUMBLING = "Windows that follow each other are written FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE]."
 _HOPPING = "Windows that overlap are written FROM s [RANGE 5 MINUTES SLIDE 1 MINUTE]."
 _ELSEWHERE = {
     **dict.fromkeys(("TUMBLING", "TUMBLE", "SIZE"), _TUMBLING),
     **dict.fromkeys(("HOPPING", "HOP", "ADVANCE", "SLIDING"), _HOPPING),
-    "OFFSET": "An offset is not supported yet: windows start at multiples of SLIDE since 1970-01-01 00:00 UTC.",
 }
 """What to write for the words of other systems."""
 _SIZES: tuple[WindowKind, ...] = ("range", "rows", "session")
@@ -73,24 +73,57 @@ def _window_part(cursor: Cursor) -> tuple[str, Any]:
         return "session", _extent(cursor)
     if cursor.take("SLIDE"):
         return "slide", _extent(cursor)
+    if cursor.take("OFFSET"):
+        return "offset", _offset(cursor)
+    if cursor.take("AT", "TIME", "ZONE") or cursor.take("TIME", "ZONE"):
+        return "zone", cursor.text("the name of a time zone", "Write AT TIME ZONE 'Europe/Berlin'.")
     if cursor.take("WA"):
         return "attribute", cursor.name("the time column after WA", _WINDOW_HINT)
     if cursor.take_type(TokenType.PARTITION_BY):
         return "partition", _columns(cursor, "a column after PARTITION BY", _WINDOW_HINT, _WINDOW_WORDS)
     word = cursor.token.text.upper()
-    raise cursor.wrong('RANGE, ROWS, SESSION, SLIDE, PARTITION BY, WA or "]"', _ELSEWHERE.get(word, _WINDOW_HINT))
+    raise cursor.wrong(
+        'RANGE, ROWS, SESSION, SLIDE, OFFSET, AT TIME ZONE, PARTITION BY, WA or "]"', _ELSEWHERE.get(word, _WINDOW_HINT)
+    )
 
 
-def _reach(cursor: Cursor) -> Length | NumberOfRows | None:
+def _offset(cursor: Cursor) -> Length | NumberOfRows:
+    """How far the starts of windows are moved, forward or back."""
+    first = cursor.token
+    if not cursor.take_type(TokenType.DASH):
+        found = _extent(cursor)
+        if isinstance(found, MonthLength):
+            raise QueryError(
+                "OFFSET takes no months", hint="Write for example OFFSET 14 DAYS.", place=cursor.place_since(first)
+            )
+        return found
+    back = _offset(cursor)
+    place = cursor.place_since(first)
+    return Length(-back.micros, place=place) if isinstance(back, Length) else NumberOfRows(-back.number, place=place)
+
+
+def _months(cursor: Cursor) -> MonthLength | None:
+    """`3 MONTHS`, `INTERVAL '1' YEAR`; None when something else comes next."""
+    here, first = cursor.position, cursor.token
+    cursor.take_type(TokenType.INTERVAL)
+    found = months_in(cursor.ahead(8))
+    if found is None:
+        cursor.back_to(here)
+        return None
+    cursor.skip(found[1])
+    return MonthLength(found[0], place=cursor.place_since(first))
+
+
+def _reach(cursor: Cursor) -> Length | MonthLength | NumberOfRows | None:
     """A length; None for UNLIMITED."""
     found = None if cursor.take("UNLIMITED") or cursor.take("UNBOUNDED") else _extent(cursor)
     cursor.take("PRECEDING")
     return found
 
 
-def _extent(cursor: Cursor) -> Length | NumberOfRows:
-    """A length of time, or a number without a unit."""
-    return _count(cursor) if _at_count(cursor) else cursor.length(_WINDOW_HINT)
+def _extent(cursor: Cursor) -> Length | MonthLength | NumberOfRows:
+    """A length of time, months, or a number without a unit."""
+    return _count(cursor) if _at_count(cursor) else _months(cursor) or cursor.length(_WINDOW_HINT)
 
 
 def _at_count(cursor: Cursor) -> bool:
@@ -168,12 +201,14 @@ def _table_function_body(cursor: Cursor, word: Token) -> tuple[Name, WindowClaus
     lengths = []
     for _ in range(_TABLE_FUNCTIONS[word.text.upper()]):
         cursor.expect(",", hint=_TUMBLE_HINT, what='","')
-        lengths.append(cursor.length(_TUMBLE_HINT))
+        lengths.append(_months(cursor) or cursor.length(_TUMBLE_HINT))
+    has_offset = word.text.upper() != "SESSION" and cursor.take_type(TokenType.COMMA)
+    offset = cursor.length(_TUMBLE_HINT) if has_offset else None
     cursor.expect(")", hint=_TUMBLE_HINT, what='")"')
     place = cursor.place_since(word)
     if word.text.upper() == "SESSION":
         return stream, WindowClause("session", lengths[0], None, attribute, partition, borrowed=True, place=place)
-    return stream, WindowClause("range", lengths[-1], lengths[0], attribute, place=place)
+    return stream, WindowClause("range", lengths[-1], lengths[0], attribute, offset=offset, place=place)
 
 
 def _partition_of_table(cursor: Cursor) -> tuple[Name, ...]:

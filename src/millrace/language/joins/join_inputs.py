@@ -16,8 +16,10 @@ from millrace.language.expressions.scopes import Scope
 from millrace.language.grammar.statements import FromItem, Name, WindowClause
 from millrace.language.joins.join_scopes import JoinScope, Merged, inner
 from millrace.language.joins.spans import Times
+from millrace.language.windows.clock_clauses import refuse_clock
+from millrace.language.windows.extents import extent
 from millrace.language.windows.outlets import progressing_by
-from millrace.language.windows.window_clauses import by_attribute, extent
+from millrace.language.windows.window_clauses import by_attribute
 from millrace.plan.nodes.aggregate_nodes import Aggregate, AnyWindow
 from millrace.plan.nodes.conditions import all_of, later, substituted
 from millrace.plan.nodes.relational_nodes import Distinct, Filter, Project, Rank
@@ -119,6 +121,7 @@ def as_input(relation: BoundRelation, item: FromItem, window: WindowClause | Non
     if clause is None:
         return JoinInput(relation.qualifier, relation, place)
     _check_window(clause)
+    refuse_clock(clause)
     if clause.attribute is not None:
         relation = by_attribute(clause, relation)
     # With a length of zero a row matches those that are there already.

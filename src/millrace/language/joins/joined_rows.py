@@ -17,7 +17,7 @@ from millrace.language.joins.join_inputs import (
     times_of,
 )
 from millrace.language.joins.written_join import WrittenJoin
-from millrace.language.windows.window_clauses import LONGEST
+from millrace.language.windows.extents import LONGEST
 from millrace.plan.joins.join_steps import JoinCondition, Timeless, Unbounded
 from millrace.plan.joins.time_limits import TimeLimit, TimeLimits
 from millrace.plan.nodes.conditions import later

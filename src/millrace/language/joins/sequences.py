@@ -20,7 +20,7 @@ from millrace.language.joins.join_conditions import Conjunct, Equality, Keys, ke
 from millrace.language.joins.join_inputs import JoinInput, owners_of, times_of
 from millrace.language.joins.joined_rows import BoundJoin, joined_relation
 from millrace.language.joins.written_join import WrittenJoin
-from millrace.language.windows.window_clauses import LONGEST, extent
+from millrace.language.windows.extents import LONGEST, extent
 from millrace.plan.explain.time_text import interval_text
 from millrace.plan.joins.join_steps import JoinGroup, key_pairs
 from millrace.plan.joins.time_limits import TimeLimit, TimeLimits

@@ -18,6 +18,7 @@ from millrace.plan.nodes.aggregate_nodes import (
     Aggregate,
     AnyWindow,
     CalendarWindow,
+    ClockWindow,
     DividedWindow,
     InstantWindow,
     Window,
@@ -61,7 +62,7 @@ def _aggregate(node: Aggregate, place: Place | None) -> Node:
     window = node.window
     if isinstance(window, InstantWindow):
         return node
-    if isinstance(window, Window) and window.unit != "rows" and window.slide < window.range:
+    if isinstance(window, Window | ClockWindow) and _can_be_cut(window) and window.slide < window.range:
         return _overlapping(node, window, place)
     outlet = _outlet(window)
     if outlet is None:
@@ -71,7 +72,12 @@ def _aggregate(node: Aggregate, place: Place | None) -> Node:
     return replace(node, input=_reading(node.input, outlet))
 
 
-def _overlapping(node: Aggregate, window: Window, place: Place | None) -> Node:
+def _can_be_cut(window: Window | ClockWindow) -> bool:
+    """True if windows that overlap are several times windows that follow each other, by lengths of time or numbers."""
+    return not window.months if isinstance(window, ClockWindow) else window.unit != "rows"
+
+
+def _overlapping(node: Aggregate, window: Window | ClockWindow, place: Place | None) -> Node:
     count, rest = divmod(window.range, window.slide)
     if rest or count > _MOST_OVERLAPPING:
         raise _refusal(node, f"RANGE must be a multiple of SLIDE, at most {_MOST_OVERLAPPING} times as long", place)
@@ -84,6 +90,8 @@ def _outlet(window: AnyWindow) -> str | None:
     match window:
         case Window(range=length, slide=slide, origin=origin, unit="time" | "number") if length == slide:
             return outlet_of("range", length, origin)
+        case ClockWindow(range=length, slide=slide, origin=origin, zone=zone, months=months) if length == slide:
+            return outlet_of("clock", length, origin, int(months), zone=zone)
         case CalendarWindow(every=every):
             return outlet_of("calendar", _MONTHS[every])
         case DividedWindow(tick=tick, count=count):

@@ -11,10 +11,12 @@ from millrace.kernel.columns.expressions import Column
 from millrace.language.expressions.bound_relation import BoundRelation, JoinedTimes
 from millrace.language.expressions.calls import called_name
 from millrace.language.expressions.scopes import Scope
-from millrace.language.grammar.statements import FromItem, Length, Name, NumberOfRows, Select, WindowClause
+from millrace.language.grammar.statements import FromItem, Length, MonthLength, Name, NumberOfRows, Select, WindowClause
 from millrace.language.grammar.text.intervals import interval_of_words
-from millrace.language.grammar.text.lengths import length_of, measured
+from millrace.language.grammar.text.lengths import length_of
 from millrace.language.grammar.text.places import place_of
+from millrace.language.windows.clock_clauses import clock_window, is_by_clock, refuse_clock
+from millrace.language.windows.extents import extent
 from millrace.language.windows.outlets import numbered, progressing_by
 from millrace.plan.nodes.aggregate_nodes import (
     WINDOW_END,
@@ -30,9 +32,6 @@ from millrace.plan.nodes.aggregate_nodes import (
 
 _SPARK_HINT = "Write GROUP BY window(ts, '1 minute'), or window(ts, '5 minutes', '1 minute') with a slide."
 _SESSION_HINT = "Write GROUP BY session_window(ts, '5 minutes')."
-_MOST_ROWS = 2**53
-LONGEST = 1_000_000 * 86_400_000_000
-"""A million days: bounds of windows stay far inside 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +81,13 @@ def _window(clause: WindowClause, unit: Unit, limited: bool) -> AnyWindow:
             place=clause.place,
         )
     if clause.kind == "session":
+        refuse_clock(clause)
         _refuse_slide(clause, "A session ends when nothing comes for a while: leave SLIDE out.")
         gap = extent(clause.size, "SESSION", unit)
         return BorrowedSessionWindow(gap, unit) if clause.borrowed else SessionWindow(gap, unit)
+    if clause.kind == "range" and is_by_clock(clause):
+        return clock_window(clause, unit)
+    refuse_clock(clause)
     size = extent(clause.size, clause.kind.upper(), unit)
     slide = None if clause.slide is None else extent(_slide(clause), "SLIDE", unit)
     if clause.kind == "range":
@@ -95,6 +98,7 @@ def _window(clause: WindowClause, unit: Unit, limited: bool) -> AnyWindow:
 
 
 def _unlimited(clause: WindowClause, unit: Unit, limited: bool) -> TrailingWindow:
+    refuse_clock(clause)
     _refuse_slide(clause, "It gives a result for each row: leave SLIDE out.")
     if clause.partition:
         raise QueryError(
@@ -114,7 +118,7 @@ def _refuse_slide(clause: WindowClause, hint: str) -> None:
         raise QueryError(f"SLIDE cannot be combined with {clause.kind.upper()}", hint=hint, place=clause.slide.place)
 
 
-def _slide(clause: WindowClause) -> Length | NumberOfRows | None:
+def _slide(clause: WindowClause) -> Length | MonthLength | NumberOfRows | None:
     """The slide, in the unit of the window."""
     if type(clause.slide) is type(clause.size):
         return clause.slide
@@ -124,20 +128,6 @@ def _slide(clause: WindowClause) -> Length | NumberOfRows | None:
     raise QueryError(
         f"the SLIDE of a {clause.kind.upper()} window is {wanted}", hint=f"Write {example}.", place=clause.slide.place
     )
-
-
-def extent(size: Length | NumberOfRows | None, what: str, unit: Unit, *, least: int = 1) -> int:
-    """A length or a number that a window can have."""
-    assert size is not None
-    number = measured(size, unit, what)
-    if number < least:
-        example = "1 MINUTE" if isinstance(size, Length) else "100"
-        raise QueryError(f"{what} is not positive", hint=f"Write a length such as {example}.", place=size.place)
-    if isinstance(size, Length) and number > LONGEST:
-        raise QueryError(f"{what} is too long", hint="It is at most 1,000,000 days.", place=size.place)
-    if isinstance(size, NumberOfRows) and number > _MOST_ROWS:
-        raise QueryError(f"{what} is too large", hint=f"It is at most {_MOST_ROWS:,}.", place=size.place)
-    return number
 
 
 # What it is over
@@ -265,13 +255,13 @@ def is_window_call(node: exp.Expr) -> bool:
 
 
 def spark_window(node: exp.Expr) -> WindowClause:
-    """The window of `window(ts, size[, slide])` or `session_window(ts, gap)`."""
+    """The window of `window(ts, size[, slide[, offset]])` or `session_window(ts, gap)`."""
     place = place_of(node)
     arguments = node.expressions
     session = called_name(node) == "session_window"
-    wanted, hint = (2, _SESSION_HINT) if session else (3, _SPARK_HINT)
+    wanted, hint = (2, _SESSION_HINT) if session else (4, _SPARK_HINT)
     if not 2 <= len(arguments) <= wanted or not isinstance(arguments[0], exp.Column):
-        what = "a gap" if session else "a length and a slide"
+        what = "a gap" if session else "a length, a slide and an offset"
         raise QueryError(f'"{called_name(node)}" takes the time column, {what}', hint=hint, place=place)
     written = arguments[0]
     attribute = Name(written.name, place=place_of(written))
@@ -279,7 +269,10 @@ def spark_window(node: exp.Expr) -> WindowClause:
     lengths = [_length(each, place_of(each), hint) for each in arguments[1:]]
     if session:
         return WindowClause("session", lengths[0], None, attribute, qualifier=qualifier, borrowed=True, place=place)
-    return WindowClause("range", lengths[0], lengths[-1], attribute, qualifier=qualifier, place=place)
+    slide, offset = (*lengths[1:], None, None)[:2]
+    return WindowClause(
+        "range", lengths[0], slide or lengths[0], attribute, qualifier=qualifier, offset=offset, place=place
+    )
 
 
 def _length(node: exp.Expr, place: Place | None, hint: str) -> Length:

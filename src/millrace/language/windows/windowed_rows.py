@@ -26,6 +26,7 @@ from millrace.plan.nodes.aggregate_nodes import (
     WINDOW_START,
     AnyWindow,
     CalendarWindow,
+    ClockWindow,
     DividedWindow,
     InstantWindow,
     PairWindow,
@@ -85,7 +86,7 @@ class WindowedRows:
                 return {value.expression: None, own: 1 - length + self.shift}
             case Window(range=length):
                 return {start: 1 - length, end: 1}
-            case CalendarWindow() | DividedWindow():
+            case ClockWindow() | CalendarWindow() | DividedWindow():
                 value = None if self.group is None else self.key(self.group)
                 return {start: None, end: 1} if value is None else {start: None, end: 1, value.expression: None}
             case SessionWindow():

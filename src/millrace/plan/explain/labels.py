@@ -102,6 +102,10 @@ def _window_text(window: windows.AnyWindow) -> str:
             unit = window.unit
             origin = f" from {clock_text(window.origin, exact=True, unit=unit)} on" if window.origin else ""
             return f"range {interval_text(window.range, unit)} slide {interval_text(window.slide, unit)}{origin}"
+        case windows.ClockWindow():
+            size, slide = (_clock_length(each, window) for each in (window.range, window.slide))
+            offset = f" offset {interval_text(window.origin)}" if window.origin else ""
+            return f"range {size} slide {slide}{offset} at time zone {window.zone}"
         case windows.CalendarWindow():
             return f"each {window.every}"
         case windows.DividedWindow():
@@ -122,6 +126,12 @@ def _window_text(window: windows.AnyWindow) -> str:
             often = "a result per row" if window.slide is None else f"a result every {window.slide} rows"
             return f"{often}, over the last {window.rows} rows of its group"
     raise AssertionError(window)
+
+
+def _clock_length(length: int, window: windows.ClockWindow) -> str:
+    if not window.months:
+        return interval_text(length)
+    return "1 MONTH" if length == 1 else f"{length} MONTHS"
 
 
 # Time contracts

@@ -12,7 +12,7 @@ from millrace.plan.explain.cost_notes import Expected, cost_notes
 from millrace.plan.explain.join_labels import join_notes
 from millrace.plan.explain.labels import label
 from millrace.plan.explain.update_labels import access_text, filter_notes, queue_label, queue_notes
-from millrace.plan.nodes.aggregate_nodes import Aggregate, Window
+from millrace.plan.nodes.aggregate_nodes import Aggregate, ClockWindow, Window
 from millrace.plan.nodes.join_nodes import Join
 from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.relational_nodes import Filter, OrderByTime, Project, Union
@@ -100,7 +100,7 @@ def _buckets(cut: Cut) -> str:
 def _kept(node: Aggregate, options: Mapping[str, str]) -> str:
     """How an aggregate keeps what it has seen, where there is a choice, and why; and the low level below it."""
     words = ""
-    if isinstance(node.window, Window) and node.window.range != node.window.slide:
+    if isinstance(node.window, Window | ClockWindow) and node.window.range != node.window.slide:
         choice = pane_choice(node, options)
         words = f", {'rows buffered' if choice.buffered else 'panes'}: {choice.why}"
     asked = low_level(node, options)

@@ -59,6 +59,23 @@ class Window(AnyWindow):
 
 
 @dataclass(frozen=True)
+class ClockWindow(AnyWindow):
+    """Windows `[start, start + range)` by the clock of a zone, start a multiple of `slide` from `origin` on.
+
+    They begin when the clock first shows their start. `range` and `slide` are microseconds or, with `months`, numbers
+    of months; `origin` is microseconds.
+    """
+
+    range: int
+    slide: int
+    origin: int
+    zone: str
+    months: bool = False
+    sql_name: ClassVar[str] = "a window by the clock of a zone"
+    is_same_for_groups: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
 class CalendarWindow(AnyWindow):
     """Windows of a calendar unit, which differ in length; UTC."""
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from millrace.kernel import operator_index as kernel
 from millrace.kernel.aggregates.low_level.flush_policy import FlushPolicy
+from millrace.kernel.aggregates.panes.clock_windows import clock_windows
 from millrace.kernel.aggregates.panes.window_geometry import CalendarWindows, DividedWindows, Instants, WindowGeometry
 from millrace.kernel.aggregates.partials import FunctionCall, Partials
 from millrace.kernel.columns.expressions import Column, Expression
@@ -246,6 +247,8 @@ def pre_aggregate(exchange: Exchange) -> kernel.PreAggregate | kernel.LowAggrega
 
 def _geometry(window: windows.AnyWindow) -> WindowGeometry:
     match window:
+        case windows.ClockWindow():
+            return clock_windows(window.range, window.slide, window.origin, window.zone, months=window.months)
         case windows.CalendarWindow():
             return CalendarWindows({"month": 1, "quarter": 3, "year": 12}[window.every])
         case windows.DividedWindow():

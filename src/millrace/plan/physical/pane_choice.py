@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from millrace.kernel.aggregates.functions import mergeable, partial_bytes
-from millrace.plan.nodes.aggregate_nodes import Aggregate, Window
+from millrace.plan.nodes.aggregate_nodes import Aggregate, ClockWindow, Window
 from millrace.plan.nodes.relational_nodes import scans_of
 
 FLUSH = "lazy_flush(1)"
@@ -70,7 +70,7 @@ def pane_choice(node: Aggregate, options: Mapping[str, str]) -> PaneChoice:
     )
     row = sum(_width(each.type_in(given)) for each in node.expressions()) or 1
     rows = _rows_per_pane(node)
-    overlaps = isinstance(node.window, Window) and node.window.range > node.window.slide
+    overlaps = isinstance(node.window, Window | ClockWindow) and node.window.range > node.window.slide
     if rows is None:
         known = f"a partial takes {partial} bytes, a row {row}; the number of rows per pane is "
         return PaneChoice(False, known + ("measured while it runs" if overlaps else "not known"), overlaps)

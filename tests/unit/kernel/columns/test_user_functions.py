@@ -214,6 +214,15 @@ def test_case_calls_a_function_for_the_rows_of_its_branch_alone(called: list[tup
     assert otherwise.over(rows.slice(0, 3)).to_pylist() == [2.0, -1.0, 3.0]
 
 
+@pytest.mark.parametrize("constant", [True, False, None])
+def test_a_condition_that_is_constant_decides_for_all_rows(
+    constant: bool | None, called: list[tuple[Any, ...]]
+) -> None:
+    either = Call("case", (Literal(constant, pa.bool_()), PRICE, Literal(0.5, DOUBLE)))
+    assert either.over(ROWS).to_pylist() == ([1.0, None, 9.0] if constant else [0.5] * 3)
+    assert len(called) == (3 if constant else 0)
+
+
 @pytest.mark.parametrize("swapped", [False, True])
 def test_and_and_or_call_a_function_where_the_other_side_does_not_decide(
     swapped: bool, called: list[tuple[Any, ...]]

@@ -2,7 +2,7 @@
 
 Rules:
 - Letters are fields (y, M, d, H, h, m, s, S, a, X), text in single quotes and other characters stand for themselves.
-- A pattern has a year, a month and a day; hours and what is smaller are 0 without it. Text without a zone is UTC.
+- A pattern has a year, a month and a day; hours and what is smaller are 0 without it.
 """
 
 from __future__ import annotations
@@ -50,6 +50,11 @@ class TimestampPattern:
 
     expression: str
     fields: frozenset[str]
+
+    @property
+    def has_zone(self) -> bool:
+        """True if the text says its zone."""
+        return "zone" in self.fields
 
     def read(self, text: Values) -> Values:
         """Text as timestamps; raises Arrow's error where some does not fit."""

@@ -1,12 +1,14 @@
 """Timestamps as files spell them <-> Arrow timestamps in microseconds, UTC.
 
 Rules:
-- Text without a zone is UTC. Anything finer than a microsecond is floored, before 1970 too.
+- Text without a zone is of the zone that the stream names, else UTC; an hour that its clock repeats is the earlier.
+- Anything finer than a microsecond is floored, before 1970 too.
 - Null stays null; other text raises Arrow's own error, and the caller looks for the cell.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -14,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millrace.connectors.files.times.timestamp_patterns import is_pattern, timestamp_pattern
+from millrace.kernel.columns.functions.time_zones import ZONE_FUNCTIONS
 from millrace.kernel.elements import TIMESTAMP
 
 Values = Any  # pa.Array; pyarrow has no types to check against
@@ -29,19 +32,34 @@ _EXACT = pa.decimal128(28, 9)
 _ZONED = r"[T ]\d\d.*(Z|[+-]\d\d(:?\d\d)?)$"
 
 
-def timestamps(values: Values, format: str) -> Values:
+@dataclass(frozen=True, slots=True)
+class TimeSpelling:
+    """How files spell times: their format, and the zone of those that name none."""
+
+    format: str
+    zone: str = "UTC"
+
+    def to_utc(self, values: Values) -> Values:
+        """Times that were read as if they were UTC, as what they are."""
+        return values if self.zone == "UTC" else ZONE_FUNCTIONS["to_utc_timestamp"](values, pa.scalar(self.zone))
+
+
+def timestamps(values: Values, spelling: TimeSpelling) -> Values:
     """Text, numbers or times of any unit as timestamps.
 
-    >>> timestamps(pa.array(["1704067200.25"]), "epoch_seconds").cast(pa.int64()).to_pylist()
+    >>> timestamps(pa.array(["1704067200.25"]), TimeSpelling("epoch_seconds")).cast(pa.int64()).to_pylist()
     [1704067200250000]
     """
-    kind = values.type
+    kind, format = values.type, spelling.format
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        return _from_time(values)
+        found = _from_time(values)
+        return found if pa.types.is_timestamp(kind) and kind.tz is not None else spelling.to_utc(found)
     if pa.types.is_string(kind) and is_pattern(format):
-        return timestamp_pattern(format).read(tidy(values))
+        pattern = timestamp_pattern(format)
+        found = pattern.read(tidy(values))
+        return found if pattern.has_zone else spelling.to_utc(found)
     if pa.types.is_string(kind):
-        return _from_iso(values) if format == "iso" else _from_epoch_text(values, _UNITS[format])
+        return _from_iso(values, spelling) if format == "iso" else _from_epoch_text(values, _UNITS[format])
     if format == "iso" or is_pattern(format):
         raise pa.ArrowInvalid("a number is no text of a time")
     return _from_number(values, _UNITS[format])
@@ -62,23 +80,23 @@ def _from_time(values: Values) -> Values:
     return pc.cast(pc.cast(values, _NAIVE), TIMESTAMP)
 
 
-def _from_iso(text: Values) -> Values:
+def _from_iso(text: Values, spelling: TimeSpelling) -> Values:
     try:
-        return pc.cast(pc.cast(text, _NAIVE), TIMESTAMP)
+        return spelling.to_utc(pc.cast(pc.cast(text, _NAIVE), TIMESTAMP))
     except pa.ArrowInvalid:
         pass
     try:
         return pc.cast(text, TIMESTAMP)
     except pa.ArrowInvalid:
-        return _from_mixed_iso(text)
+        return _from_mixed_iso(text, spelling)
 
 
-def _from_mixed_iso(text: Values) -> Values:
+def _from_mixed_iso(text: Values, spelling: TimeSpelling) -> Values:
     """Text of which some has a zone, or is finer than a microsecond."""
     coarse = pc.replace_substring_regex(tidy(text), r"(\.\d{6})\d+", r"\1")
     zoned = pc.match_substring_regex(coarse, _ZONED)
     nothing = pa.scalar(None, pa.string())
-    local = pc.cast(pc.cast(pc.if_else(zoned, nothing, coarse), _NAIVE), TIMESTAMP)
+    local = spelling.to_utc(pc.cast(pc.cast(pc.if_else(zoned, nothing, coarse), _NAIVE), TIMESTAMP))
     return pc.coalesce(local, pc.cast(pc.if_else(zoned, coarse, nothing), TIMESTAMP))
 
 

@@ -45,8 +45,9 @@ def _fixed(zone: str) -> int | None:
     return (-total if found[1] == "-" else total) * SECOND
 
 
-def _offsets(micros: Any, zone: str) -> Any:
-    """How far the clock of a zone is ahead of UTC at times."""
+def offsets_of(micros: Any, zone: str) -> Any:
+    """How far the clock of a zone is ahead of UTC at times; raises ArrowInvalid for a zone that is not known."""
+    zone = _SHORT.get(zone, zone)
     fixed = _fixed(zone)
     if fixed is not None:
         return np.full(len(micros), fixed)
@@ -57,14 +58,23 @@ def _offsets(micros: Any, zone: str) -> Any:
     return np.asarray(pc.cast(local, pa.int64())) - micros
 
 
+def is_zone(name: str) -> bool:
+    """True if a zone has this name."""
+    try:
+        offsets_of(np.zeros(1, np.int64), name)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
 def _to_clock(micros: Any, zone: str) -> Any:
-    return micros + _offsets(micros, zone)
+    return micros + offsets_of(micros, zone)
 
 
 def _of_clock(clock: Any, zone: str) -> Any:
-    before, after = _offsets(clock - DAY, zone), _offsets(clock + DAY, zone)
-    right = _offsets(clock - before, zone) == before
-    later = _offsets(clock - after, zone) == after
+    before, after = offsets_of(clock - DAY, zone), offsets_of(clock + DAY, zone)
+    right = offsets_of(clock - before, zone) == before
+    later = offsets_of(clock - after, zone) == after
     return clock - np.where(right | ~later, before, after)
 
 
@@ -78,7 +88,7 @@ def _by_zone(convert: Callable[[Any, str], Any]) -> Kernel:
         micros = micros_of(times).copy()
         for place, name in enumerate(encoded.dictionary.to_pylist()):
             chosen = places == place
-            micros[chosen] = convert(micros[chosen], _SHORT.get(name, name))
+            micros[chosen] = convert(micros[chosen], name)
         return times_of(micros, np.asarray(pc.or_(times.is_null(), zones.is_null())))
 
     return compute

@@ -22,7 +22,7 @@ nullif(value T, other T) T
 nullifzero(number NUMBER) NUMBER
     Null where the number is zero, else the number
     nullifzero(0)
-    means: nullif(number, 0)
+    means: if(number = 0, NULL, number)
 zeroifnull(number NUMBER) NUMBER
     Zero where the number is null, else the number
     zeroifnull(CAST(NULL AS INT))

@@ -28,7 +28,15 @@ from millrace.language.grammar.statements.declared import (
     ViewStatement,
     Watermark,
 )
-from millrace.language.grammar.statements.placed import Length, Name, NumberOfRows, Options, Placed, Setting
+from millrace.language.grammar.statements.placed import (
+    Length,
+    MonthLength,
+    Name,
+    NumberOfRows,
+    Options,
+    Placed,
+    Setting,
+)
 from millrace.language.grammar.statements.requests import (
     AccessClause,
     AlterStatement,
@@ -86,6 +94,7 @@ __all__ = [
     "JoinClause",
     "JoinKind",
     "Length",
+    "MonthLength",
     "Name",
     "NumberOfRows",
     "Options",

@@ -13,10 +13,11 @@ from millrace.language.grammar.statements.selects import Body
 
 @dataclass(frozen=True)
 class ColumnDefinition:
-    """`name TYPE` of a column list."""
+    """`name TYPE` of a column list, or `name [TYPE] AS expression` for a column that is computed of the others."""
 
     name: Name
-    type: Name
+    type: Name | None
+    expression: exp.Expr | None = None
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,7 @@ class StreamStatement:
     late_into: Name | None = None
     quarantine_into: Name | None = None
     late_by_window: Name | None = None
+    zone: Name | None = None
     connector: ConnectorClause | None = None
     replay: ReplayClause | None = None
     options: Options = field(default_factory=dict)
@@ -109,6 +111,7 @@ class TableStatement:
     name: Name
     columns: tuple[ColumnDefinition, ...]
     key: ColumnsClause | None = None
+    zone: Name | None = None
     connector: ConnectorClause | None = None
     refresh: Length | None = None
     replaces: bool = False

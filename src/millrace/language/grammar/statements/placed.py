@@ -30,6 +30,13 @@ class Length(Placed):
 
 
 @dataclass(frozen=True)
+class MonthLength(Placed):
+    """A number of months, which has no fixed length."""
+
+    months: int
+
+
+@dataclass(frozen=True)
 class NumberOfRows(Placed):
     """A number of rows, or a length where rows progress by a number: it has no unit."""
 

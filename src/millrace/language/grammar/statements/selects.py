@@ -7,7 +7,7 @@ from typing import Literal
 
 from sqlglot import exp
 
-from millrace.language.grammar.statements.placed import Length, Name, NumberOfRows, Placed
+from millrace.language.grammar.statements.placed import Length, MonthLength, Name, NumberOfRows, Placed
 
 WindowKind = Literal["range", "rows", "session", "unlimited"]
 
@@ -17,17 +17,20 @@ class WindowClause(Placed):
     """`[RANGE i SLIDE j WA col]`, `[ROWS n SLIDE m PARTITION BY k]`, or a window written in another system's way.
 
     `qualifier` is the name before the attribute: `WA m1.ts`; `bare` says that it is written `WINDOW i`, `borrowed` that
-    it means what it means in the system that writes it so.
+    it means what it means in the system that writes it so. `offset` moves the starts of windows, `zone` says by whose
+    clock they are.
     """
 
     kind: WindowKind
-    size: Length | NumberOfRows | None = None
-    slide: Length | NumberOfRows | None = None
+    size: Length | MonthLength | NumberOfRows | None = None
+    slide: Length | MonthLength | NumberOfRows | None = None
     attribute: Name | None = None
     partition: tuple[Name, ...] = ()
     qualifier: Name | None = None
     bare: bool = False
     borrowed: bool = False
+    offset: Length | NumberOfRows | None = None
+    zone: Name | None = None
 
 
 @dataclass(frozen=True)

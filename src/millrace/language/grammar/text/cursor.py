@@ -117,6 +117,18 @@ class Cursor:
         if not self.take(*words):
             raise self.wrong(what or " ".join(words), hint)
 
+    def ahead(self, count: int) -> list[str]:
+        """The texts of the next tokens, as many as there are."""
+        return [each.text for each in self._reader._tokens[self.position : self.position + count]]
+
+    def text(self, what: str, hint: str) -> Name:
+        """Read a text in quotes."""
+        token = self.token
+        if not self.at_type(TokenType.STRING) or not token.text:
+            raise self.wrong(what, hint)
+        self.skip()
+        return Name(token.text, place=self.source.of_token(token))
+
     def name(self, what: str, hint: str) -> Name:
         """Read a name; one with other characters stands in backquotes or double quotes."""
         token = self.token
@@ -218,7 +230,7 @@ class Cursor:
             return microseconds(token.text.strip(), self.last.text, self.place_since(token))
         if token.token_type == TokenType.NUMBER:
             return None
-        ahead = [each.text for each in self._reader._tokens[self.position : self.position + 4]]
+        ahead = self.ahead(4)
         if len(ahead) == 4 and ahead[2].upper() == "TO":
             self.skip(4)
             size, in_months = spanned(ahead[0], ahead[1], ahead[3], self.place_since(token))
