@@ -13,5 +13,5 @@ CREATE QUERY most AS
   SELECT page, n FROM (SELECT page, count(*) AS n FROM visits [RANGE 1 MINUTE SLIDE 1 MINUTE] GROUP BY page) AS counted
   QUALIFY rank() OVER (PARTITION BY window_start, window_end ORDER BY n DESC) = 1;
 CREATE QUERY per_client AS
-  SELECT window_start, window_end, *, dense_rank() OVER (PARTITION BY window_start, window_end, client ORDER BY slowest) AS place
+  SELECT *, dense_rank() OVER (PARTITION BY window_start, window_end, client ORDER BY slowest) AS place
   FROM (SELECT client, page, max(ms) AS slowest FROM visits [RANGE 1 MINUTE SLIDE 1 MINUTE] GROUP BY client, page) AS pages;

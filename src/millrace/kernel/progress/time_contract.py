@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
 from millrace.kernel.columns.expressions import Expression
@@ -63,6 +63,11 @@ class TimeContract:
     declared: tuple[PartitionValues, ...] = field(default=(), repr=False)
     grace: Microseconds | None = field(default=None, repr=False)
     unit: Literal["time", "number"] = field(default="time", repr=False)
+
+    def __repr__(self) -> str:
+        # Names of operators are made of it: they stay as they are where nothing is computed.
+        shown = [each.name for each in fields(self) if each.repr and (each.name != "computed" or self.computed)]
+        return f"TimeContract({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
 
     def columns(self) -> Iterator[str]:
         """The columns that the contract is about."""
