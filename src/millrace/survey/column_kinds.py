@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millrace.connectors.files.conversion import fits, from_text
+from millrace.connectors.files.times.timestamps import TimeSpelling
 from millrace.kernel.columns.sql_types import sql_name
 
 Values = Any  # pa.ChunkedArray
@@ -46,6 +47,9 @@ class ColumnKind:
         return sql_name(self.type)
 
 
+_ISO = TimeSpelling("iso")
+
+
 def text_kind(column: Values) -> str:
     """What the values of a column of text are: nothing, truth, number, time or text.
 
@@ -55,11 +59,11 @@ def text_kind(column: Values) -> str:
     found = without(column, NULL_WORDS)
     if found.null_count == len(found):
         return "nothing"
-    if fits(found, from_text(pa.float64(), "iso")):
+    if fits(found, from_text(pa.float64(), _ISO)):
         return "number"
-    if fits(found, from_text(pa.timestamp("us", tz="UTC"), "iso")):
+    if fits(found, from_text(pa.timestamp("us", tz="UTC"), _ISO)):
         return "time"
-    return "truth" if fits(found, from_text(pa.bool_(), "iso")) else "text"
+    return "truth" if fits(found, from_text(pa.bool_(), _ISO)) else "text"
 
 
 def without(column: Values, words: Iterable[str]) -> Values:
@@ -104,7 +108,7 @@ def _fitting(column: Values) -> pa.DataType | None:
     kinds = [pa.int64(), pa.float64(), pa.date32()]
     if not _matches_all(column, r"^\s*[01]\s*$"):
         kinds.insert(0, pa.bool_())
-    return next((kind for kind in kinds if fits(column, from_text(kind, "iso"))), None)
+    return next((kind for kind in kinds if fits(column, from_text(kind, _ISO))), None)
 
 
 def _few_words(column: Values) -> bool:

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from millrace.connectors.files.conversion import UNFIT
 from millrace.connectors.files.times.timestamp_patterns import timestamp_pattern
-from millrace.connectors.files.times.timestamps import timestamps
+from millrace.connectors.files.times.timestamps import TimeSpelling, timestamps
 from millrace.survey.column_kinds import ColumnKind, without
 
 Values = Any  # pa.ChunkedArray
@@ -124,7 +124,7 @@ def _disordered(times: Micros) -> float:
 def _micros(column: Values, format: str) -> Micros | None:
     """The times of a column in microseconds, without nulls; None if some do not fit the format."""
     try:
-        read = pa.chunked_array([timestamps(chunk, format) for chunk in pc.drop_null(column).chunks])
+        read = pa.chunked_array([timestamps(chunk, TimeSpelling(format)) for chunk in pc.drop_null(column).chunks])
         micros: Micros = pc.drop_null(pc.cast(read, pa.int64())).to_numpy()
         return micros if len(micros) else None
     except UNFIT:

@@ -48,5 +48,16 @@ def test_windows_of_a_zone_go_on_from_a_checkpoint(tmp_path: Path) -> None:
         ends = number == 63
         net = mr.Network().sql(text.format(tmp_path))
         net.run(on="local", until="end" if ends else "available", checkpoint=str(tmp_path / "c"))
-    counts = [line.split(",")[-1] for path in (tmp_path / "out").glob("*.csv") for line in path.read_text().splitlines()[1:]]
+    files = [path.read_text().splitlines()[1:] for path in (tmp_path / "out").glob("*.csv")]
+    counts = [line.split(",")[-1] for lines in files for line in lines]
     assert sorted(map(int, counts)) == [1, 23, 24, 24]
+
+
+@pytest.mark.parametrize("host", ["local", "virtual"])
+def test_a_row_whose_time_comes_out_as_null_is_set_aside_and_counted(host: HostName) -> None:
+    net = mr.Network()
+    rows = [{"d": "20240101"}, {"d": "soon"}, {"d": "20240102"}]
+    s = net.stream("s", "d STRING, ts TIMESTAMP AS to_timestamp(d, 'yyyyMMdd')", time="ts", source=[rows])
+    handle = net.query("q", s.select("d")).run(on=host, until="end")
+    assert handle.results("q").column("d").to_pylist() == ["20240101", "20240102"]
+    assert handle.metrics().sources["s"].quarantined == 1

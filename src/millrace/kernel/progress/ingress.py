@@ -93,6 +93,7 @@ class Ingress:
 
     def admit(self, rows: pa.RecordBatch, now: Microseconds) -> Admission:
         """Stamp raw rows, admit those that are on time, and advance the bound past them."""
+        rows = with_computed(rows, self.contract)
         stamped = self._stamp(rows, now)
         without_time = rows.num_rows - stamped.num_rows
         if not without_time:
@@ -225,7 +226,6 @@ class Ingress:
 
     def _stamp(self, rows: pa.RecordBatch, now: Microseconds) -> pa.RecordBatch:
         contract = self.contract
-        rows = with_computed(rows, contract)
         if contract.kind == "external":
             return _with_external_time(rows, contract)
         return self._with_stamps(rows, np.full(rows.num_rows, max(now, self.bound), dtype=np.int64))
