@@ -22,7 +22,7 @@ class CsvMessages:
 
     def __init__(self, schema: pa.Schema, declared: list[str], options: ReadOptions) -> None:
         self._declared, self._options = declared, options
-        self._plan = conversion(schema, from_text, options.timestamp_format)
+        self._plan = conversion(schema, from_text, options.times)
         self._read = [declared.index(name) for name in schema.names]
 
     def decode(self, values: Values) -> Decoded:

@@ -17,8 +17,8 @@ class JsonMessages:
     """A decoder of objects; a missing key is null, a key that is not in the schema is ignored."""
 
     def __init__(self, schema: pa.Schema, options: ReadOptions) -> None:
-        self._raw = raw_schema(schema, options.timestamp_format)
-        self._plan = conversion(schema, from_column, options.timestamp_format)
+        self._raw = raw_schema(schema, options.times.format)
+        self._plan = conversion(schema, from_column, options.times)
         self._fields = [
             (field.name, field.type, reader(raw.type)) for field, raw in zip(schema, self._raw, strict=True)
         ]
