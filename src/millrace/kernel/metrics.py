@@ -342,7 +342,7 @@ class SourceMetrics:
     """The accounting of one stream, at any moment:
 
     received = processed + late + quarantined + shed + superseded + buffered. Of several queries it is that of the one
-    which has processed least.
+    which has processed least. Two accounts are equal whatever the clock was.
     """
 
     received: int
@@ -357,13 +357,13 @@ class SourceMetrics:
     superseded: int = 0
     unit: Literal["time", "number"] = "time"
     """What its bound and its greatest time are: times, or numbers without a unit."""
-    moved_at: Microseconds = NO_BOUND
+    moved_at: Microseconds = field(default=NO_BOUND, compare=False)
     """The clock when its bound last advanced."""
-    seen_at: Microseconds = NO_BOUND
+    seen_at: Microseconds = field(default=NO_BOUND, compare=False)
     """The clock when its greatest time came."""
     aside: dict[str, AsideRows] = field(default_factory=dict)
     """Its quarantined rows by the reason."""
-    disorder: Latency | None = None
+    disorder: Latency | None = field(default=None, compare=False)
     """How far rows came behind the greatest time before them, in this run; None where nothing says so."""
 
     @property
