@@ -8,7 +8,7 @@ from typing import Any
 from millrace.connectors.feed_input import FeedInput
 from millrace.connectors.files.file_input import FileInput
 from millrace.connectors.files.file_options import FORMATS
-from millrace.connectors.files.file_stamp import FileStamp
+from millrace.connectors.files.pieces.file_piece import ReadPiece
 from millrace.connectors.generators.generated_input import GeneratedInput
 from millrace.connectors.native import DATAFRAME, is_generated, refuse_source
 from millrace.connectors.opened_source import is_sourced
@@ -22,13 +22,15 @@ def open_input(
     columns: list[str],
     feed: Iterable[Any] | None,
     position: Position | None,
-    read: Mapping[int, FileStamp] | None = None,
+    read: Mapping[int, ReadPiece] | None = None,
     *,
+    ends: bool = True,
     live: bool = False,
 ) -> StreamInput:
-    """A stream's input at a position (None: the beginning); `read` are the stamps of the files before it.
+    """A stream's input at a position (None: the beginning); `read` are the pieces of files before it.
 
-    `live` says that the run goes on until it is stopped: then a source has no end.
+    `ends` says that files that are being written are taken to end where they do now, `live` that the run goes on until
+    it is stopped: then a source has no end.
     """
     schema = read_schema(stream, columns)
     if isinstance(feed, InputFeed):
@@ -41,14 +43,13 @@ def open_input(
         return GeneratedInput(stream, schema, position)
     if stream.connector.format not in FORMATS:
         raise refuse_source(stream)
-    return FileInput(stream, schema, position, read)
+    return FileInput(stream, schema, position, read, ends=ends, follows=live)
 
 
 def reopen_input(source: StreamInput, stream: Stream, columns: list[str], position: Position) -> StreamInput:
     """The input with other columns, from one of its positions; a feed can only return to its last item."""
     if isinstance(source, Reopening):
         return source.again(read_schema(stream, columns), position)
-    after = open_input(stream, columns, None, position, source.read_files if isinstance(source, FileInput) else None)
-    if isinstance(source, FileInput) and isinstance(after, FileInput):
-        after.unsaved |= source.unsaved & after.read_files.keys()
-    return after
+    if isinstance(source, FileInput):
+        return source.reopened(stream, read_schema(stream, columns), position)
+    return open_input(stream, columns, None, position)

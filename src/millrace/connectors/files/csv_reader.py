@@ -25,7 +25,7 @@ from millrace.connectors.files.conversion import Conversion, conversion, from_te
 from millrace.connectors.files.csv_records import LONG, Layout, records
 from millrace.connectors.files.file_blocks import Fault, FileBlock, Numbers, Texts, reasons_of
 from millrace.connectors.files.file_options import ReadOptions
-from millrace.connectors.files.input_files import is_plain, open_bytes, readable
+from millrace.connectors.files.input_files import Span, is_plain, lines_before, open_piece, readable
 from millrace.connectors.files.text_lines import (
     ANY_LINE_END,
     LONGEST,
@@ -51,6 +51,12 @@ class _CsvFile:
     path: Path
     options: ReadOptions
     names: Sequence[str] | None
+    span: Span | None = None
+
+    @property
+    def has_header(self) -> bool:
+        """True if its piece begins with the header."""
+        return self.options.header and not (self.span and self.span[0])
 
     @property
     def skips_empty_lines(self) -> bool:
@@ -112,10 +118,12 @@ class _Piece:
         return texts, [begin for begin, _ in spans]
 
 
-def blocks(path: Path, options: ReadOptions, schema: pa.Schema, skip_rows: int) -> Iterator[FileBlock]:
-    """The data rows of a csv file from about `skip_rows` on."""
+def blocks(
+    path: Path, options: ReadOptions, schema: pa.Schema, skip_rows: int, span: Span | None = None
+) -> Iterator[FileBlock]:
+    """The data rows of a csv file, or of a piece of it, from about `skip_rows` on."""
     with readable(path, "csv"):
-        file = _CsvFile(path, options, _column_names(path, options, schema))
+        file = _CsvFile(path, options, _column_names(path, options, schema, span), span)
     if file.names is None:
         return
     _check_columns(file, schema)
@@ -135,7 +143,8 @@ def _block(file: _CsvFile, plan: Conversion, piece: _Piece, start: int, line: in
 
     def texts(wanted: Numbers) -> Texts:
         found, lines = piece.texts(wanted - start, file)
-        return found, [line + each for each in lines]
+        before = line + lines_before(file.path, file.span)
+        return found, [before + each for each in lines]
 
     def explain(number: int) -> Fault:
         place = f"line {texts(np.array([number]))[1][0]}"
@@ -164,14 +173,26 @@ def _torn(file: _CsvFile, place: str, fields: int, text: str) -> Fault:
 def _data_pieces(file: _CsvFile, schema: pa.Schema) -> Iterator[tuple[_Piece, int]]:
     """The data rows of a file, about a block at a time, and how many bytes of it have been read for them."""
     cutter = _Cutter(file, schema)
-    header = file.options.header
-    with readable(file.path, "csv"), open_bytes(file.path) as stream:
+    header, before = file.has_header, file.span[0] if file.span else 0
+    with readable(file.path, "csv"), open_piece(file.path, file.span) as stream:
         for read in records(stream, _BLOCK_BYTES, file.layout, cutter):
             piece = cutter.piece
             while header and piece.length:
                 header = piece.starts_empty and not file.skips_empty_lines
                 piece = piece.without_first()
-            yield piece, read if is_plain(file.path) else 0
+            yield piece, before + read if is_plain(file.path) else 0
+
+
+def end_of_records(path: Path, options: ReadOptions, start: int, size: int) -> int:
+    """Where the last whole record ends of those that stand from `start` on; `start` if there is none."""
+    with readable(path, "csv"):
+        first = _first_row(path, options, (0, size))
+        if first is None:
+            return start
+        layout = Layout(options.delimiter, options.quote, len(first))
+        with open_piece(path, (start, size)) as stream:
+            ends = records(stream, _BLOCK_BYTES, layout, lambda *lines: layout.repair(*lines)[1], ends=False)
+            return start + max(ends, default=0)
 
 
 class _Cutter:
@@ -266,18 +287,23 @@ def _read(lines: bytes, file: _CsvFile, schema: pa.Schema, keep: Callable[[Any],
     )
 
 
-def _column_names(path: Path, options: ReadOptions, schema: pa.Schema) -> Sequence[str] | None:
+def _first_row(path: Path, options: ReadOptions, span: Span | None) -> Sequence[str] | None:
+    """The first row that is not empty; None if there is none."""
+
     def stub(begin: bytes) -> bytes:
         if options.header:
             raise csv.Error(f"its first line {TOO_LONG}")
         return begin
 
-    with open_bytes(path) as stream:
+    with open_piece(path, span and (0, span[1])) as stream:
         rows = _rows((lines for lines, _ in whole_lines(stream, _BLOCK_BYTES, ANY_LINE_END, stub)), options)
-        header: Sequence[str] | None = next(filter(None, rows), None)
-    if header is None or options.header:
-        return header
-    return list(schema.names)
+        found: Sequence[str] | None = next(filter(None, rows), None)
+        return found
+
+
+def _column_names(path: Path, options: ReadOptions, schema: pa.Schema, span: Span | None) -> Sequence[str] | None:
+    header = _first_row(path, options, span)
+    return header if header is None or options.header else list(schema.names)
 
 
 def _check_columns(file: _CsvFile, schema: pa.Schema) -> None:

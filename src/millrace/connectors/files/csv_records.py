@@ -103,11 +103,14 @@ class Layout:
         return re.compile(rb"(?P<good>(?:%b|%b)++)|%b[^\r\n]*+%b" % (line, record, pending, _LINE_END))
 
 
-def records(stream: Any, block_bytes: int, layout: Layout, cut: Callable[[bytes, int], bytes]) -> Iterator[int]:
+def records(
+    stream: Any, block_bytes: int, layout: Layout, cut: Callable[[bytes, int], bytes], *, ends: bool = True
+) -> Iterator[int]:
     """Call `cut` with the lines of a stream, about a block at a time, after the lines that it returned before.
 
     Its second argument is how many bytes it may return: those of some blocks, and none at the end of the stream.
-    Yields how many bytes of the stream have been cut into records.
+    Yields how many bytes of the stream have been cut into records. Unless the stream `ends`, a last record that is not
+    whole is left.
     """
     rest, taken = b"", 0
     for lines, taken in whole_lines(stream, block_bytes, ANY_LINE_END, layout.long_mark):
@@ -115,7 +118,7 @@ def records(stream: Any, block_bytes: int, layout: Layout, cut: Callable[[bytes,
         if _last_line_end(lines, len(lines)) == len(lines):
             rest = cut(rest, _PENDING_BLOCKS * block_bytes)
             yield taken - len(rest)
-    if rest:
+    if rest and ends:
         cut(rest if rest.endswith((b"\r", b"\n")) else rest + b"\n", 0)
         yield taken
 

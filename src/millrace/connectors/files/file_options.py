@@ -17,7 +17,7 @@ FORMATS = ("csv", "json", "parquet")
 """The file formats, as `FROM` and `TO` spell them."""
 
 _LIMITS = ("max_files_per_trigger", "max_bytes_per_trigger")
-_COMMON = ("path", "timestamp_format", "time_zone", "on_malformed", *_LIMITS)
+_COMMON = ("path", "timestamp_format", "time_zone", "on_malformed", "order_by", "earlier_files", *_LIMITS)
 _READING: Mapping[str, tuple[str, ...]] = {
     "csv": (*_COMMON, "header", "delimiter", "quote", "null_value", "null_values"),
     "json": _COMMON,
@@ -31,6 +31,8 @@ _WRITING: Mapping[str, tuple[str, ...]] = {
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "header": ("true", "false"),
     "on_malformed": ("fail", "skip"),
+    "order_by": ("name", "modified", "arrival"),
+    "earlier_files": ("fail", "read"),
     "timestamp_format": TIMESTAMP_FORMATS,
     "compression": ("snappy", "zstd", "gzip", "lz4", "none"),
 }
@@ -46,6 +48,9 @@ class ReadOptions:
     null_values: tuple[str, ...]
     times: TimeSpelling
     skip_malformed: bool
+    order_by: str = "name"
+    takes_earlier: bool = False
+    """True if files are read that sort before one that was read."""
 
 
 def extension(format: str) -> str:
@@ -67,6 +72,12 @@ def read_options(format: str, options: Mapping[str, str]) -> ReadOptions:
     _check(format, options, _READING)
     for key in _LIMITS:
         _positive(options, key)
+    order = options.get("order_by", "name").lower()
+    if order == "arrival" and "earlier_files" in options:
+        raise RequestError(
+            "files in the order of their arrival have no order otherwise: none comes before another",
+            hint="Leave out earlier_files, or say order_by 'name' or 'modified'.",
+        )
     several = options["null_values"].split(",") if "null_values" in options else []
     alone = [options["null_value"]] if "null_value" in options else []
     return ReadOptions(
@@ -76,6 +87,8 @@ def read_options(format: str, options: Mapping[str, str]) -> ReadOptions:
         null_values=("", *alone, *several),
         times=_time_spelling(options),
         skip_malformed=options.get("on_malformed", "fail").lower() == "skip",
+        order_by=order,
+        takes_earlier=options.get("earlier_files", "fail").lower() == "read",
     )
 
 

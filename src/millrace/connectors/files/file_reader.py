@@ -11,6 +11,7 @@ import pyarrow as pa
 from millrace.connectors.files import csv_reader, json_reader, parquet_reader
 from millrace.connectors.files.file_blocks import FileBlock, Numbers
 from millrace.connectors.files.file_options import ReadOptions, read_options
+from millrace.connectors.files.input_files import Span, is_plain
 from millrace.kernel.progress.quarantine import Locate, UnreadRows, places
 from millrace.plan.nodes.endpoints import Connector
 
@@ -37,14 +38,21 @@ class FileBatch:
 
 
 def read_file(
-    path: Path, connector: Connector, schema: pa.Schema, *, batch_rows: int = 65_536, skip_rows: int = 0
+    path: Path,
+    connector: Connector,
+    schema: pa.Schema,
+    *,
+    batch_rows: int = 65_536,
+    skip_rows: int = 0,
+    span: Span | None = None,
 ) -> Iterator[FileBatch]:
     """The rows of a file in order, as batches of exactly `schema`; rows before a malformed one come before its error.
 
-    `skip_rows` data rows are skipped, malformed ones included. A batch stands for at most `batch_rows` of them.
+    `skip_rows` data rows are skipped, malformed ones included. A batch stands for at most `batch_rows` of them. Of a
+    csv or json file that is not compressed only the bytes of a `span` are read, where rows count from its start.
     """
     options = read_options(connector.format, connector.options)
-    blocks = _READERS[connector.format](path, options, schema, skip_rows)
+    blocks = _READERS[connector.format](path, options, schema, skip_rows, span if is_plain(path) else None)
     return _read(blocks, path, options, batch_rows, skip_rows)
 
 

@@ -20,6 +20,9 @@ from millrace.connectors.files.file_options import read_options
 from millrace.errors import RequestError, RunError, machine_fault
 from millrace.plan.nodes.endpoints import Connector
 
+Span = tuple[int, int]
+"""Where a piece of a file begins and ends, in bytes."""
+
 _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2"}
 
 
@@ -96,6 +99,36 @@ def open_bytes(path: Path) -> Iterator[Any]:
     else:
         with pa.input_stream(str(path), compression=_COMPRESSIONS.get(path.suffix)) as stream:
             yield stream
+
+
+class _SpanBytes:
+    """A piece of a file as a stream of bytes."""
+
+    def __init__(self, stream: Any, span: Span) -> None:
+        self._stream, self._left = stream, span[1] - span[0]
+        stream.seek(span[0])
+
+    def read(self, size: int) -> bytes:
+        data: bytes = self._stream.read(min(size, self._left))
+        self._left -= len(data)
+        return data
+
+
+@contextmanager
+def open_piece(path: Path, span: Span | None) -> Iterator[Any]:
+    """The bytes of a piece of a file that is not compressed; all bytes, uncompressed, where there is no span."""
+    with open_bytes(path) as stream:
+        yield stream if span is None else _SpanBytes(stream, span)
+
+
+def lines_before(path: Path, span: Span | None) -> int:
+    """How many lines of a file end before a piece of it."""
+    left, count = span[0] if span else 0, 0
+    with path.open("rb") as file:
+        while left and (data := file.read(min(left, 1 << 20))):
+            left -= len(data)
+            count += data.count(b"\n")
+    return count
 
 
 @contextmanager

@@ -18,7 +18,7 @@ import pyarrow as pa
 from millrace.connectors.files.conversion import UNFIT, Conversion, as_text, conversion, from_column
 from millrace.connectors.files.file_blocks import Fault, FileBlock, Numbers, Texts, reasons_of
 from millrace.connectors.files.file_options import ReadOptions
-from millrace.connectors.files.input_files import is_plain, open_bytes, readable
+from millrace.connectors.files.input_files import Span, is_plain, lines_before, open_piece, readable
 from millrace.connectors.files.text_lines import NEWLINE, TOO_LONG, whole_lines
 from millrace.connectors.files.times.timestamp_patterns import is_pattern
 from millrace.kernel.columns.nested.json_values import Reader, loads, parse_lines, raw_type, reader, spelled
@@ -32,29 +32,38 @@ _LONG = b"\x1a"
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Whole lines of a file: their bytes, and the numbers of their first line and data row."""
+    """Whole lines of a piece of a file: their bytes, and the numbers there of their first line and data row."""
 
     data: bytes
     line: int
     row: int
+    path: Path | None = None
+    span: Span | None = None
+
+    @property
+    def first(self) -> int:
+        """The number of their first line in the file."""
+        return self.line + (0 if self.path is None else lines_before(self.path, self.span))
 
     def texts(self, numbers: Numbers) -> Texts:
         """Rows by their numbers as the file has them, and their lines."""
-        found = [(each, text) for each, text in enumerate(self.data.split(b"\n"), self.line) if text.strip()]
+        found = [(each, text) for each, text in enumerate(self.data.split(b"\n"), self.first) if text.strip()]
         rows = [found[number - self.row] for number in numbers.tolist()]
         return [as_text(text.removeprefix(_LONG).rstrip(b"\r")) for _, text in rows], [each for each, _ in rows]
 
 
-def blocks(path: Path, options: ReadOptions, schema: pa.Schema, skip_rows: int) -> Iterator[FileBlock]:
-    """The data rows of a file of json lines."""
+def blocks(
+    path: Path, options: ReadOptions, schema: pa.Schema, skip_rows: int, span: Span | None = None
+) -> Iterator[FileBlock]:
+    """The data rows of a file of json lines, or of a piece of it."""
     raw = raw_schema(schema, options.times.format)
     plan = conversion(schema, from_column, options.times)
-    line, row = 1, 0
-    with readable(path, "json"), open_bytes(path) as stream:
+    line, row, before = 1, 0, span[0] if span else 0
+    with readable(path, "json"), open_piece(path, span) as stream:
         for data, read in whole_lines(stream, _BLOCK_BYTES, NEWLINE, _stub):
-            lines = Lines(data, line, row)
+            lines = Lines(data, line, row, path, span)
             block = all_lines(lines, raw, plan) or _careful(lines, raw, plan)
-            yield replace(block, read=read if is_plain(path) else 0)
+            yield replace(block, read=before + read if is_plain(path) else 0)
             line, row = line + data.count(b"\n"), block.stop
 
 
@@ -102,7 +111,7 @@ def _no_reasons(numbers: Numbers) -> list[str]:
 
 def _careful(lines: Lines, raw: pa.Schema, plan: Conversion) -> FileBlock:
     """The lines one by one: the good rows, and what is wrong with the others."""
-    texts = [(place, text) for place, text in enumerate(lines.data.split(b"\n"), lines.line) if text.strip()]
+    texts = [(place, text) for place, text in enumerate(lines.data.split(b"\n"), lines.first) if text.strip()]
     fields = [(field.name, field.type, reader(kept.type)) for field, kept in zip(plan.schema, raw, strict=True)]
     faults: dict[int, Fault] = {}
     objects = []

@@ -18,7 +18,7 @@ import pyarrow.parquet
 from millrace.connectors.files.conversion import Conversion, Convert, conversion, from_column
 from millrace.connectors.files.file_blocks import Fault, FileBlock, Numbers, Texts
 from millrace.connectors.files.file_options import ReadOptions
-from millrace.connectors.files.input_files import readable
+from millrace.connectors.files.input_files import Span, readable
 from millrace.connectors.files.times.timestamps import TimeSpelling
 from millrace.errors import RunError, listed
 from millrace.kernel.columns.integers import Integers
@@ -28,7 +28,9 @@ from millrace.kernel.progress.quarantine import row_texts
 _BLOCK_ROWS = 65_536
 
 
-def blocks(path: Path, options: ReadOptions, schema: pa.Schema, skip_rows: int) -> Iterator[FileBlock]:
+def blocks(
+    path: Path, options: ReadOptions, schema: pa.Schema, skip_rows: int, span: Span | None = None
+) -> Iterator[FileBlock]:
     """The data rows of a parquet file from the row group that holds `skip_rows` on."""
     with readable(path, "parquet"):
         with pyarrow.parquet.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:

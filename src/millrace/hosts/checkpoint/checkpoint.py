@@ -23,7 +23,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from millrace.connectors.files.file_stamp import FileStamp
+from millrace.connectors.files.pieces.file_piece import ReadPiece
 from millrace.errors import CheckpointError, RunError
 from millrace.hosts.checkpoint.durable_files import (
     make_checkpoint_folder,
@@ -169,11 +169,11 @@ class Checkpoint:
         for place in sorted(removed):
             files().remove(self._path(place))
 
-    def save_read(self, stamps: Mapping[str, Mapping[int, FileStamp]]) -> None:
-        """Keep the stamps of files that were read, by stream, for the epoch that is about to be committed."""
-        logs = {stream: ReadLog(self.folder, stream) for stream in stamps}
+    def save_read(self, pieces: Mapping[str, Mapping[int, ReadPiece]]) -> None:
+        """Keep the pieces of files that were read, by stream, for the epoch that is about to be committed."""
+        logs = {stream: ReadLog(self.folder, stream) for stream in pieces}
         for stream, log in logs.items():
-            log.add(stamps[stream])
+            log.add(pieces[stream])
         sync_all(log.path for log in logs.values())
 
     def _path(self, place: Place) -> Path:

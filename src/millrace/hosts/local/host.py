@@ -279,7 +279,7 @@ class LocalRun:
             self._checkpoint.fence()
         staged = self.outputs.stage(self._epoch)
         if self._checkpoint is not None:
-            self._checkpoint.save_read(self.intake.take_stamps())
+            self._checkpoint.save_read(self.intake.take_pieces())
             saved, positions = self.executor.save(), self.intake.positions()
             changes, kept = self.changes.saved(), self.outputs.kept()
             self._checkpoint.save(self._epoch, saved, positions, staged, self._results, changes, kept)

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from millrace.connectors.files.file_input import FileInput
-from millrace.connectors.files.file_stamp import FileStamp
+from millrace.connectors.files.pieces.file_piece import ReadPiece
 from millrace.connectors.inputs import open_input, reopen_input
 from millrace.connectors.opened_source import is_sourced
 from millrace.connectors.partitioned_input import PartitionedInput
 from millrace.connectors.push_pull import Asked, PolledInput
 from millrace.connectors.pushed import Pushed
-from millrace.connectors.stream_input import Position, read_schema
+from millrace.connectors.stream_input import Position, StreamInput, read_schema
 from millrace.errors import RequestError
 from millrace.hosts.local.cut_input import CutInput
 from millrace.hosts.local.pace import Now, PacedInput
@@ -43,7 +43,7 @@ class Intake:
         positions: Mapping[str, Position] | None = None,
         ending: Ending = "stopped",
         wake: Callable[[], None] = lambda: None,
-        read: Callable[[str], Mapping[int, FileStamp]] = lambda stream: {},
+        read: Callable[[str], Mapping[int, ReadPiece]] = lambda stream: {},
     ) -> None:
         self.inputs: dict[str, RunInput] = {}
         self._columns: dict[str, list[str]] = {}
@@ -51,7 +51,7 @@ class Intake:
         self._ending = ending
         self._wake = wake
         self._read = read
-        """The stamps of the files that a stream has read, as its checkpoint has them."""
+        """The pieces of files that a stream has read, as its checkpoint has them."""
         self._feeds = feeds if feeds is not None else {}
         self.pace: ReplayClock | None = None
         self.prepare(plan, positions)()
@@ -88,9 +88,13 @@ class Intake:
         read = self._read(stream.name) if position else None
         if stream.replay is None:
             at, skip = _unpacked(position)
-            return CutInput(open_input(stream, columns, feed, at, read), skip)
-        inner = open_input(stream, columns, feed, position["inner"] if position else None, read)
+            return CutInput(self._opened(stream, columns, feed, at, read), skip)
+        inner = self._opened(stream, columns, feed, position["inner"] if position else None, read)
         return PacedInput(stream, inner, self._now, position)
+
+    def _opened(self, stream: Stream, columns: list[str], feed: Any, at: Position | None, read: Any) -> StreamInput:
+        ends, follows = self._ending == "end", self._ending == "stopped"
+        return open_input(stream, columns, feed, at, read, ends=ends, follows=follows)
 
     def _polled(self, stream: Stream, columns: list[str], source: Asked) -> PolledInput:
         if stream.replay is not None:
@@ -132,13 +136,13 @@ class Intake:
         """Where each input stands."""
         return {name: each.position() for name, each in self.inputs.items()}
 
-    def take_stamps(self) -> dict[str, dict[int, FileStamp]]:
-        """The stamps, by stream, of files that have been read since they were last taken."""
+    def take_pieces(self) -> dict[str, dict[int, ReadPiece]]:
+        """The pieces of files, by stream, that have been read since they were last taken."""
         taken = {}
         for name, each in self.inputs.items():
             source = each.source if isinstance(each, CutInput | PacedInput) else None
             if isinstance(source, FileInput) and source.unsaved:
-                taken[name] = {number: source.read_files[number] for number in sorted(source.unsaved)}
+                taken[name] = {number: source.pieces[number] for number in sorted(source.unsaved)}
                 source.unsaved.clear()
         return taken
 

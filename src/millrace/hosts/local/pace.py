@@ -67,8 +67,8 @@ class PacedInput:
 
     @property
     def pending(self) -> bool:
-        """True if rows are held back."""
-        return self._chunk is not None
+        """True if rows are held back, or will come."""
+        return self._chunk is not None or self.source.pending
 
     @property
     def more(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from millrace.connectors.files.file_options import FORMATS
 from millrace.connectors.inputs import open_input, reopen_input
 from millrace.connectors.opened_source import is_sourced
 from millrace.errors import RequestError
@@ -27,6 +28,11 @@ class ArrivingRows:
     def __init__(
         self, stream: Stream, ingress: Ingress, columns: list[str], feed: Iterable[Any] | None, tick: int
     ) -> None:
+        if stream.connector.format in FORMATS and stream.connector.options.get("order_by", "").lower() == "arrival":
+            raise RequestError(
+                f'files of stream "{stream.name}" do not arrive in virtual time: all are there when it begins',
+                hint="Say order_by 'name' or 'modified'.",
+            )
         self.stream = stream
         self.tick = tick
         self.columns = columns

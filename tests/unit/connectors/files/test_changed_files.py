@@ -19,7 +19,8 @@ from millrace.hosts.local.cut_input import CutInput
 from millrace.hosts.local.host import LocalRun
 from millrace.hosts.run_options import RunOptions
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
-from millrace.hosts.spark.source.stream_files import START, StreamFiles
+from millrace.hosts.spark.source.followed_files import FollowedFiles
+from millrace.hosts.spark.source.stream_files import START
 from millrace.language import parse_network
 from tests.unit.hosts.spark.toys import IntegerFiles
 
@@ -94,7 +95,7 @@ def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
         check_stamp(str(path), known, "s")
 
 
-def test_files_that_are_touched_copied_or_have_grown_are_the_same(tmp_path: Path) -> None:
+def test_files_that_are_touched_or_copied_are_the_same_and_what_they_gain_is_read(tmp_path: Path) -> None:
     for number in (1, 2, 3):
         put(tmp_path, number)
     run(tmp_path)
@@ -106,7 +107,7 @@ def test_files_that_are_touched_copied_or_have_grown_are_the_same(tmp_path: Path
         file.write("9,2024-01-01 00:00:09\n")
     put(tmp_path, 4)
     run(tmp_path)
-    assert results(tmp_path) == "1\n2\n3\n4\n"
+    assert results(tmp_path) == "1\n2\n3\n9\n"
 
 
 @pytest.mark.parametrize("change", [rewritten, truncated, replaced])
@@ -209,8 +210,9 @@ def test_a_change_in_the_moment_after_the_stamp_is_found_though_the_times_are_th
         check_stamp(str(path), replace(known, changed=path.stat().st_ctime_ns if known.changed else 0), "s")
 
 
-def spark_files(folder: Path) -> StreamFiles:
-    return StreamFiles(IntegerFiles(str(folder)), "s", CommitLog(folder / "state" / "commits"))
+def spark_files(folder: Path) -> FollowedFiles:
+    stream = parse_network(SQL.format(folder, "json")).streams()[0]
+    return FollowedFiles(IntegerFiles(str(folder)), stream, CommitLog(folder / "state" / "commits"))
 
 
 @pytest.mark.parametrize("restarted", [True, False])
@@ -218,34 +220,34 @@ def test_a_file_that_has_changed_since_it_was_read_is_named_by_the_source_of_spa
     tmp_path: Path, restarted: bool
 ) -> None:
     for name in ("a", "b"):
-        (tmp_path / f"{name}.txt").write_text("123")
+        (tmp_path / f"{name}.txt").write_text("123\n")
     files = spark_files(tmp_path)
     start = files.next_offset(START, 1)
     assert start["files"] == 2
     files.partitions(START, start)
-    (tmp_path / "b.txt").write_text("1234")
+    (tmp_path / "b.txt").touch()
     files = spark_files(tmp_path) if restarted else files
     assert files.next_offset(start, 2) is start
-    (tmp_path / "a.txt").write_text("923")
+    (tmp_path / "a.txt").write_text("923\n")
     with pytest.raises(RunError, match=r'file ".*/a.txt" of stream "s" has changed since it was read'):
         (spark_files(tmp_path) if restarted else files).next_offset(start, 3)
 
 
 @pytest.mark.parametrize("committed", [True, False])
 def test_a_file_may_be_mended_on_spark_until_its_micro_batch_is_committed(tmp_path: Path, committed: bool) -> None:
-    (tmp_path / "a.txt").write_text("x23")
+    (tmp_path / "a.txt").write_text("x23\n")
     files = spark_files(tmp_path)
     start = files.next_offset(START, 1)
     files.partitions(START, start)
     if committed:
         files.commits.write(0, {"sources": {"s": {"files": 1}}})
-    (tmp_path / "a.txt").write_text("123")
+    (tmp_path / "a.txt").write_text("1234\n")
     # Spark replays what it has not marked as committed.
     files = spark_files(tmp_path)
     files.partitions(START, start)
     if not committed:
         assert files.next_offset(start, 2) is start
-        (tmp_path / "a.txt").write_text("923")
+        (tmp_path / "a.txt").write_text("9234\n")
         files = spark_files(tmp_path)
     with pytest.raises(RunError, match="has changed since it was read"):
         files.next_offset(start, 3)

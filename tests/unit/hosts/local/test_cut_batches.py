@@ -100,7 +100,9 @@ def test_a_run_that_is_stopped_within_a_chunk_goes_on_there(
         pq.write_table(pa.table({"v": pa.array(range(ROWS), pa.int32()), "ts": times}), tmp_path / "in" / "1.parquet")
     else:
         lines = [f"{number},1970-01-01 00:00:00.0000{number:02}" for number in range(ROWS)]
-        (tmp_path / "in" / "1.csv").write_text("\n".join(["v,ts", *lines[:9], "many,1970-01-01 00:00:00", *lines[9:]]))
+        (tmp_path / "in" / "1.csv").write_text(
+            "\n".join(["v,ts", *lines[:9], "many,1970-01-01 00:00:00", *lines[9:], ""])
+        )
     sql = (
         STREAM.format("s", f"{source} OPTIONS (path '{tmp_path / 'in'}', on_malformed 'skip')")
         + FUNCTION.format("noted")

@@ -150,7 +150,7 @@ def test_a_chunk_that_is_read_in_part_is_read_on_with_more_columns(source: str, 
     if source == "csv":
         lines = [f"k{number},{number},1970-01-01 00:00:0{number}" for number in range(5)]
         (tmp_path / "1.csv").write_text("\n".join(["k,n,ts", *lines[:4], ""]))
-        (tmp_path / "2.csv").write_text("\n".join(["k,n,ts", *lines[4:]]))
+        (tmp_path / "2.csv").write_text("\n".join(["k,n,ts", *lines[4:], ""]))
         source, feeds = f"csv OPTIONS (path '{tmp_path}')", {}
     intake = Intake(plan(source, KEYS), Hand(), feeds)
     first = intake.inputs["s"].read(3)

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from millrace.connectors.files.file_stamp import FileStamp, stamp
+from millrace.connectors.files.input_files import Span
 from millrace.hosts.spark.sink.network_sink import NetworkWriter
 from millrace.hosts.spark.source.stream_files import FileScan, Listing
 
@@ -31,14 +31,18 @@ class IntegerFiles:
     def size(self, path: str) -> int:
         return Path(path).stat().st_size
 
-    def stamp(self, path: str) -> FileStamp | None:
-        return stamp(path)
-
-    def tasks(self, paths: Sequence[str]) -> list[int]:
+    def tasks(self, paths: Sequence[str], sizes: Sequence[int] | None = None) -> list[int]:
         return [len(paths)] if self.in_sequence and paths else [1] * len(paths)
 
     def read(
-        self, paths: Sequence[str], index: int, scan: FileScan, before: dict[str, Any], *, alone: bool
+        self,
+        paths: Sequence[str],
+        index: int,
+        scan: FileScan,
+        before: dict[str, Any],
+        *,
+        alone: bool,
+        spans: Sequence[Span] = (),
     ) -> Iterator[pa.RecordBatch]:
         raise AssertionError("files are listed here, not read")
 

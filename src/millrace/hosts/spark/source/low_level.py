@@ -15,6 +15,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,7 @@ import pyarrow as pa
 
 from millrace.connectors.files.file_options import reading
 from millrace.connectors.files.file_reader import read_file
-from millrace.connectors.files.file_stamp import FileStamp, stamp
-from millrace.connectors.files.input_files import list_files
+from millrace.connectors.files.input_files import Span, list_files
 from millrace.connectors.generators.generated_input import make_slice, slices_of
 from millrace.connectors.native import is_generated
 from millrace.connectors.stream_input import Chunk, read_schema
@@ -107,13 +107,13 @@ class StreamLowLevel:
     def _measured_by_clock(self) -> bool:
         return self.live and self._stream.replay is None
 
-    def tasks(self, paths: Sequence[str]) -> list[int]:
+    def tasks(self, paths: Sequence[str], sizes: Sequence[int] | None = None) -> list[int]:
         """How many of a micro-batch's files each task reads, one after another."""
         if self.in_sequence and paths:
             return [len(paths)]
         if is_generated(self._stream.connector) or not paths:
             return [1] * len(paths)
-        sizes = [self.size(path) for path in paths]
+        sizes = sizes or [self.size(path) for path in paths]
         # There are as many buckets as tasks run at once. More tasks than those only cost: each has a start, and what
         # it aggregates beforehand is less.
         whole = max(_TASK_BYTES, -(-sum(sizes) // len(self.buckets)))
@@ -133,19 +133,26 @@ class StreamLowLevel:
         """The bytes of a file; what is generated takes none."""
         return 0 if is_generated(self._stream.connector) else Path(path).stat().st_size
 
-    def stamp(self, path: str) -> FileStamp | None:
-        """What a file is now; None of what is generated, and of fed rows: a restart writes their files again."""
-        return None if self._is_ours(path) else stamp(path)
-
-    def _is_ours(self, path: str) -> bool:
-        """True if no file of a user is read."""
-        return is_generated(self._stream.connector) or Path(path).is_relative_to(Path(self.folder) / "feeds")
+    @property
+    def is_ours(self) -> bool:
+        """True if no files of a user are read."""
+        connector = self._stream.connector
+        return is_generated(connector) or Path(connector.options.get("path", "")).is_relative_to(
+            Path(self.folder) / "feeds"
+        )
 
     def read(
-        self, paths: Sequence[str], index: int, scan: FileScan, before: dict[str, Any], *, alone: bool
+        self,
+        paths: Sequence[str],
+        index: int,
+        scan: FileScan,
+        before: dict[str, Any],
+        *,
+        alone: bool,
+        spans: Sequence[Span] = (),
     ) -> Iterator[pa.RecordBatch]:
-        """The exchange rows of some files, one after another."""
-        chunks = (chunk for path in paths for chunk in self._chunks(path))
+        """The exchange rows of some files, or of spans of them, one after another."""
+        chunks = (chunk for path, span in zip_longest(paths, spans) for chunk in self._chunks(path, span))
         return self.exchange(chunks, index, index + len(paths), scan, before, alone=alone)
 
     def read_slices(self, part: SlicePartition) -> Iterator[pa.RecordBatch]:
@@ -211,14 +218,14 @@ class StreamLowLevel:
         note = json.dumps({**summary, "malformed": malformed, "took": watch.took})
         yield exchange_rows([Row(bucket, STREAM_PORT, index, note=note) for bucket in self.buckets])
 
-    def _chunks(self, path: str) -> Iterator[Chunk]:
+    def _chunks(self, path: str, span: Span | None) -> Iterator[Chunk]:
         schema = self.schema
         if is_generated(self._stream.connector):
             yield Chunk(make_slice(self._stream, schema, int(path)).drop_columns([ARRIVED]))
             return
         # Rows that were fed from Python have no place that a user knows.
-        ours = self._is_ours(path)
-        for batch in read_file(Path(path), reading(self._stream), schema, batch_rows=262_144):
+        ours = self.is_ours
+        for batch in read_file(Path(path), reading(self._stream), schema, batch_rows=262_144, span=span):
             yield Chunk(batch.rows, batch.unread, locate=None if ours else batch.locate)
 
     def _packed(self, gathered: dict[str, list[Batch]], number: int) -> pa.RecordBatch:

@@ -31,6 +31,7 @@ from millrace.hosts.spark.commit_log.commit_log import CommitLog
 from millrace.hosts.spark.commit_log.plan_log import PlanLog
 from millrace.hosts.spark.exchange.rows import EXCHANGE
 from millrace.hosts.spark.failures import carrying
+from millrace.hosts.spark.source.followed_files import FollowedFiles
 from millrace.hosts.spark.source.low_level import StreamLowLevel
 from millrace.hosts.spark.source.stream_files import START, FileLimit, FilePartition, StreamFiles
 from millrace.hosts.spark.source.stream_partitions import SlicePartition, StreamPartitions
@@ -151,7 +152,9 @@ class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if isinstance(part, SlicePartition):
                 yield from low_level.read_slices(part)
                 return
-            yield from low_level.read(part.paths, part.index, part.scan, part.before, alone=part.alone)
+            yield from low_level.read(
+                part.paths, part.index, part.scan, part.before, alone=part.alone, spans=part.spans
+            )
 
     def _follow(self, version: int) -> None:
         """Read the streams of that version from now on; streams of both versions keep what is known of them."""
@@ -162,7 +165,7 @@ class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for stream in self.plans.read(version).network.streams():
             if is_sourced(stream) or stream.connector.format in SOURCES:
                 followed = self._followed(stream, version, known.get(stream.name))
-                if self.bounded and followed.target is None:
+                if self.bounded and stream.name not in known:
                     followed.prepare()
                 self.streams[stream.name] = followed
 
@@ -176,9 +179,15 @@ class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             parts = parts or StreamPartitions(stream, low_level.schema, self.commits)
             parts.in_sequence, parts.buckets = low_level.in_sequence, len(self.buckets)
             return parts
-        files = known if isinstance(known, StreamFiles) else StreamFiles(low_level, stream.name, self.commits)
+        files = known if isinstance(known, StreamFiles) else self._files(low_level, stream)
         files.low_level, files.limit = low_level, FileLimit.of(stream.connector.options)
         return files
+
+    def _files(self, low_level: StreamLowLevel, stream: Stream) -> StreamFiles:
+        """The files of a stream: those of a user are followed."""
+        if low_level.is_ours:
+            return StreamFiles(low_level, stream.name, self.commits)
+        return FollowedFiles(low_level, stream, self.commits, ends=self.ends)
 
     def _low_level(self, stream: str, version: int, *, live: bool, committed: int = 0) -> StreamLowLevel:
         read = self.plans.read(version)

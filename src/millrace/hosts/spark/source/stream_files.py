@@ -1,14 +1,11 @@
-"""The files of one stream as part of the network's source: read in name order, by the low level.
+"""The files that Millrace wrote itself, or rows that it generates, as part of the network's source.
 
 Rules:
-- The producer moves whole files in, under names that sort after all earlier ones. What has been read is a prefix of
-  the listing; if that no longer holds the run fails, for rows would be lost or read twice.
-- Files that Millrace wrote itself may have been removed when no replay can read them (see feed_files.py). Offsets still
+- Files have names that sort after all earlier ones. What has been read is a prefix of the listing; if that no longer
+  holds the run fails, for rows would be lost or read twice. Files of a user are followed: see followed_files.py.
+- Files may have been removed when no replay can read them (see feed_files.py). Offsets still
   count them; a stream that is read from its beginning starts with the first file that is there.
 - An unchanged listing gives an unchanged offset: the clock is part of the offset only when files are added.
-- Files that have been read stay as they are: what they were when their micro-batch was planned is kept (see
-  read_log.py), and one that was rewritten, replaced or cut off fails the run. Those of a micro-batch that was planned
-  and not committed may be mended: its replay reads, and keeps, what they are then.
 - A replay reads a file the same way: with the clock of its offset and the progress before its batch.
 - A row of external time arrived when its file did, not when it was read, which may be a whole trigger later. The bound
   of an ETS counts from the newest of a micro-batch's files, the staleness of answers from the first, so that they
@@ -18,26 +15,21 @@ Rules:
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from hashlib import blake2b
-from itertools import accumulate, pairwise, takewhile
+from itertools import accumulate, islice, pairwise, takewhile
 from typing import Any, Protocol
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
-from millrace.connectors.files.file_stamp import FileStamp, check_stamp
+from millrace.connectors.files.input_files import Span
 from millrace.errors import RunError
-from millrace.hosts.checkpoint.read_log import ReadLog
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
 from millrace.hosts.spark.source.feed_files import file_name
 
 Offset = dict[str, Any]
-
-_CHECKED = 16
-"""Files that have been read which are looked at again at each look, in turn."""
 
 START: Offset = {"files": 0, "last": "", "now": 0, "first": 0, "came": 0, "unread": 0, "removed": 0, "names": ""}
 
@@ -75,8 +67,8 @@ class LowLevel(Protocol):
     def files(self) -> Listing:
         """What is there now, without names that begin with "." or "_"."""
 
-    def tasks(self, paths: Sequence[str]) -> list[int]:
-        """How many of a micro-batch's files each task reads, one after another."""
+    def tasks(self, paths: Sequence[str], sizes: Sequence[int] | None = None) -> list[int]:
+        """How many of a micro-batch's files each task reads, one after another; of so many bytes, if not of all."""
 
     def arrived(self, path: str) -> int | None:
         """The clock at which a file was put in its place, or later; None if it is not known."""
@@ -84,15 +76,19 @@ class LowLevel(Protocol):
     def size(self, path: str) -> int:
         """How many bytes a file has."""
 
-    def stamp(self, path: str) -> FileStamp | None:
-        """What the file is now; None if it can be no other."""
-
     def read(
-        self, paths: Sequence[str], index: int, scan: FileScan, before: dict[str, Any], *, alone: bool
+        self,
+        paths: Sequence[str],
+        index: int,
+        scan: FileScan,
+        before: dict[str, Any],
+        *,
+        alone: bool,
+        spans: Sequence[Span] = (),
     ) -> Iterator[pa.RecordBatch]:
         """The exchange rows of files; `index` counts the stream's files, `before` is what the stages knew.
 
-        `alone` says that they are all that the micro-batch has of the stream.
+        `alone` says that they are all that the micro-batch has of the stream, `spans` which bytes of each are read.
         """
 
 
@@ -122,10 +118,17 @@ class FileLimit:
 
     def allowed(self, low_level: LowLevel, paths: Sequence[str]) -> int:
         """How many of these files fit; those after the first that does not are not opened."""
-        paths = paths[: self.files]
-        sizes = accumulate(map(low_level.size, paths))
-        fitting = sum(1 for _ in takewhile(lambda size: size <= self.bytes, sizes))
-        return max(fitting, min(len(paths), 1))
+        return self.fitting(map(low_level.size, paths))
+
+    def fitting(self, sizes: Iterable[int]) -> int:
+        """How many of files of these sizes fit."""
+        few = iter(sizes) if self.files is None else islice(sizes, self.files)
+        first = next(few, None)
+        if first is None:
+            return 0
+        return 1 + sum(
+            1 for _ in takewhile(lambda size: size <= self.bytes, islice(accumulate(few, initial=first), 1, None))
+        )
 
 
 @dataclass(frozen=True)
@@ -138,6 +141,7 @@ class FilePartition(InputPartition):
     scan: FileScan
     before: dict[str, Any]
     alone: bool
+    spans: tuple[Span, ...] = ()
 
 
 class StreamFiles:
@@ -154,14 +158,6 @@ class StreamFiles:
         self.looked: int | None = None
         self.began: int | None = None
         """The clock of the last look, and that of the first."""
-        self._read_log = ReadLog(commits.folder.parent, stream)
-        self._next_checked: int | None = None
-        """The number of the file that is checked next; None before the first look."""
-
-    @cached_property
-    def _stamps(self) -> dict[int, FileStamp]:
-        """What the files were when they were read, by number."""
-        return self._read_log.load()
 
     def prepare(self) -> None:
         """Take the files that are there now as all that there will be."""
@@ -193,7 +189,7 @@ class StreamFiles:
             "came": came,
             "unread": listing.count - end,
             "removed": listing.removed,
-            "names": _digest(names),
+            "names": names_digest(names),
         }
 
     def partitions(self, start: Offset, end: Offset) -> list[FilePartition]:
@@ -204,7 +200,6 @@ class StreamFiles:
         self._check(listing, end)
         before = self.commits.source(self.stream, start["files"])
         first = self._first(listing, start, end.get("removed", 0))
-        self._keep_stamps(listing, first, end["files"])
         counts = self.low_level.tasks(listing.paths_of(first, end["files"]))
         places = pairwise(accumulate(counts, initial=first))
         now, alone = int(end["now"]), len(counts) == 1
@@ -228,36 +223,18 @@ class StreamFiles:
     def _listed_after(self, start: Offset) -> Listing:
         listing = self.low_level.files()
         self._check(listing, start)
-        self._check_stamps(listing, start["files"])
         if self.target is not None and listing.count < self.target:
             raise self._gone(sorted(set(self.seen.names_of(0, self.target)) - set(listing.names_of(0, self.target))))
         self.seen = listing
         return listing
 
-    def _keep_stamps(self, listing: Listing, first: int, end: int) -> None:
-        """Keep what files are before they are read, unless they are committed; the sink syncs it with all else."""
-        sources = (self.commits.newest() or {}).get("sources", {})
-        first = max(first, sources.get(self.stream, {}).get("files", 0))
-        found = {number: self.low_level.stamp(path) for number, path in enumerate(listing.paths_of(first, end), first)}
-        stamps = {number: each for number, each in found.items() if each is not None}
-        if stamps:
-            self._stamps.update(stamps)
-            self._read_log.add(stamps)
-
-    def _check_stamps(self, listing: Listing, read: int) -> None:
-        """Fail if files that have been read have changed: all are looked at first, later some of them in turn."""
-        begin, some = (0, read) if self._next_checked is None else (self._next_checked, _CHECKED)
-        begin = max(begin, listing.removed)
-        for number in range(begin, min(begin + some, read)):
-            if number in self._stamps:
-                path = listing.paths[number - listing.removed]
-                self._stamps[number] = check_stamp(path, self._stamps[number], self.stream)
-        self._next_checked = 0 if begin + some >= read else begin + some
-
     def _check(self, listing: Listing, offset: Offset) -> None:
         """Fail unless the files read so far are the first of the listing, and the same ones."""
         count = offset["files"]
-        if count <= listing.count and _digest(listing.names_of(offset.get("removed", 0), count)) == offset["names"]:
+        if (
+            count <= listing.count
+            and names_digest(listing.names_of(offset.get("removed", 0), count)) == offset["names"]
+        ):
             return
         known = set(self.seen.names_of(listing.removed, count))
         below = [name for name in listing.names_of(listing.removed, listing.count) if name <= offset["last"]]
@@ -281,6 +258,6 @@ class StreamFiles:
         )
 
 
-def _digest(names: Sequence[str]) -> str:
+def names_digest(names: Sequence[str]) -> str:
     """A short text that differs for different lists of names; empty for none."""
     return blake2b("\n".join(names).encode(), digest_size=8).hexdigest() if names else ""

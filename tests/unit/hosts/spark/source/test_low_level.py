@@ -115,9 +115,8 @@ def test_a_file_among_others_promises_nothing_for_partitions_that_they_may_hold(
     assert dict(zip(seen.names, seen.greatest.tolist(), strict=True)) == {'["a"]': 50, '["b"]': 10}
 
 
-def test_files_of_fed_rows_are_not_stamped_for_a_restart_writes_them_again(tmp_path: Path) -> None:
+def test_files_of_fed_rows_are_ours_and_are_not_followed(tmp_path: Path) -> None:
     fed = tmp_path / "state" / "feeds" / "s"
     fed.mkdir(parents=True)
-    low = replace(low_level(fed, "ORDERED FROM"), folder=str(tmp_path / "state"))
-    assert low.stamp(write(fed, "0.parquet", ("a", 0))) is None
-    assert low.stamp(write(tmp_path, "0.parquet", ("a", 0))) is not None
+    assert replace(low_level(fed, "ORDERED FROM"), folder=str(tmp_path / "state")).is_ours
+    assert not low_level(tmp_path, "ORDERED FROM").is_ours

@@ -1,0 +1,101 @@
+"""Files that are written slowly, appended to, or named by chance: every row counts once, also after kills."""
+
+from __future__ import annotations
+
+import csv
+import os
+import time
+from pathlib import Path
+from random import Random
+from uuid import UUID
+
+import pytest
+
+from tests.e2e.commands import RunOn, Started, millrace, wait_for
+
+SQL = """
+CREATE STREAM s (n INT, t STRING, ts TIMESTAMP) TIMESTAMP BY ts DISORDER INTERVAL 1 DAY
+  FROM csv OPTIONS (path '{folder}/in'{options});
+CREATE SINK out TO csv OPTIONS (path '{folder}/out');
+CREATE QUERY q INTO out AS SELECT n, t FROM s;
+"""
+HEADER = "n,t,ts\n"
+
+
+def lines(start: int, stop: int) -> str:
+    return "".join(f'{number},"a\n{number}",2024-01-01 00:00:00\n' for number in range(start, stop))
+
+
+def script(folder: Path, options: str = "") -> Path:
+    (folder / "in").mkdir()
+    path = folder / "s.sql"
+    path.write_text(SQL.format(folder=folder, options=options))
+    return path
+
+
+def numbers(folder: Path) -> list[int]:
+    paths = sorted((folder / "out").glob("*.csv"))
+    return sorted(int(row["n"]) for path in paths for row in csv.DictReader(path.open(newline="")))
+
+
+def append(path: Path, text: str) -> None:
+    with path.open("a", newline="") as file:
+        file.write(text)
+
+
+@pytest.mark.slow
+def test_a_file_that_is_copied_in_ten_pieces_is_read_once_though_the_run_is_killed(tmp_path: Path) -> None:
+    sql, text, random = script(tmp_path), HEADER + lines(0, 500), Random(7)
+    cuts = [0, *sorted(random.sample(range(len(text)), 9)), len(text)]
+    command = ("run", sql, "--on", "local", "--checkpoint", tmp_path / "state")
+    for number in range(2):
+        with Started(*command, folder=tmp_path) as process:
+            for piece in range(5 * number, 5 * number + 5):
+                append(tmp_path / "in" / "a.csv", text[cuts[piece] : cuts[piece + 1]])
+                time.sleep(0.1)
+            if number:
+                wait_for(lambda: len(numbers(tmp_path)) == 500)
+            process.kill()
+    done = millrace(*command, "--until-end", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert numbers(tmp_path) == list(range(500))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("host", ["local", pytest.param("spark", marks=pytest.mark.spark)])
+def test_a_file_that_is_appended_to_between_runs_is_read_on(host: str, tmp_path: Path, run_on: RunOn) -> None:
+    sql, path = script(tmp_path), tmp_path / "in" / "a.csv"
+    arguments = ("--checkpoint", tmp_path / "state")
+    append(path, HEADER + lines(0, 41))
+    done = run_on(host, sql, "--available-now", *arguments, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    append(path, lines(41, 60))
+    (tmp_path / "in" / "b.csv").write_text(HEADER + lines(60, 70))
+    done = run_on(host, sql, "--until-end", *arguments, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert numbers(tmp_path) == list(range(70))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("host", ["local", pytest.param("spark", marks=pytest.mark.spark)])
+def test_files_with_chance_names_are_read_by_time_and_earlier_ones_as_the_option_says(
+    host: str, tmp_path: Path, run_on: RunOn
+) -> None:
+    sql, random = script(tmp_path, ", order_by 'modified'"), Random(3)
+    arguments = ("--available-now", "--checkpoint", tmp_path / "state")
+    names = [str(UUID(int=random.getrandbits(128))) for _ in range(4)]
+    for number, name in enumerate(names[:3]):
+        path = tmp_path / "in" / f"{name}.csv"
+        path.write_text(HEADER + lines(10 * number, 10 * number + 10))
+        os.utime(path, ns=(1, 10**18 + number))
+    assert run_on(host, sql, *arguments, folder=tmp_path).returncode == 0
+    assert numbers(tmp_path) == list(range(30))
+    earlier = tmp_path / "in" / f"{names[3]}.csv"
+    earlier.write_text(HEADER + lines(30, 40))
+    os.utime(earlier, ns=(1, 10**18))
+    refused = run_on(host, sql, *arguments, folder=tmp_path)
+    assert refused.returncode == 1 and f'{names[3]}.csv" of stream "s" was modified before' in refused.stderr
+    sql.write_text(sql.read_text().replace("'modified'", "'modified', earlier_files 'read'"))
+    taken = run_on(host, sql, *arguments, folder=tmp_path)
+    assert taken.returncode == 0, taken.stderr
+    assert numbers(tmp_path) == list(range(40))
