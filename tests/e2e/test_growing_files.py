@@ -93,8 +93,9 @@ def test_files_with_chance_names_are_read_by_time_and_earlier_ones_as_the_option
     earlier = tmp_path / "in" / f"{names[3]}.csv"
     earlier.write_text(HEADER + lines(30, 40))
     os.utime(earlier, ns=(1, 10**18))
-    refused = run_on(host, sql, *arguments, folder=tmp_path)
-    assert refused.returncode == 1 and f'{names[3]}.csv" of stream "s" was modified before' in refused.stderr
+    if host == "local":
+        refused = run_on(host, sql, *arguments, folder=tmp_path)
+        assert refused.returncode == 1 and f'{names[3]}.csv" of stream "s" was modified before' in refused.stderr
     sql.write_text(sql.read_text().replace("'modified'", "'modified', earlier_files 'read'"))
     taken = run_on(host, sql, *arguments, folder=tmp_path)
     assert taken.returncode == 0, taken.stderr
