@@ -18,7 +18,7 @@ import pyarrow as pa
 from millrace.connectors.files.file_options import reading
 from millrace.connectors.files.file_reader import FileBatch, read_file
 from millrace.connectors.files.file_stamp import FileStamp, check_stamp, stamp
-from millrace.connectors.files.input_files import list_files
+from millrace.connectors.files.input_files import base_of, list_files
 from millrace.connectors.files.pieces.file_piece import FilePiece, ReadPiece
 from millrace.connectors.files.pieces.piece_finder import PieceFinder
 from millrace.connectors.stream_input import CHUNK_ROWS, Chunk, Position
@@ -50,7 +50,8 @@ class FileInput:
         self._files: int = position["files"] if position else 0
         """How many pieces were read whole."""
         self.pieces = {number: each for number, each in (read or {}).items() if number < self._files}
-        """Those pieces, by their number."""
+        """Those pieces, by their number, with paths in the folder of the stream."""
+        self._base = base_of(stream.connector) if stream.connector.options.get("path") else ""
         self.unsaved: set[int] = set()
         """The numbers of those that are in no checkpoint yet."""
         if len(self.pieces) < self._files:
@@ -58,7 +59,7 @@ class FileInput:
         self._finder = PieceFinder(
             stream,
             lambda: list_files(stream.connector, stream.name),
-            (self.pieces[number] for number in sorted(self.pieces)),
+            (self.pieces[number].below(self._base) for number in sorted(self.pieces)),
             ends=ends,
             thorough=not follows,
         )
@@ -114,7 +115,12 @@ class FileInput:
         if self._piece is None:
             return {"files": self._files, "rows": 0}
         assert self._whole is not None
-        found = {"files": self._files, "rows": self._rows, "piece": self._piece.data(), "whole": self._whole.data()}
+        found = {
+            "files": self._files,
+            "rows": self._rows,
+            "piece": self._piece.within(self._base).data(),
+            "whole": self._whole.data(),
+        }
         if self._read:
             self._part = self._part_stamp(self._piece)
             found["stamp"] = self._part.data()
@@ -172,7 +178,7 @@ class FileInput:
 
     def _resume(self, position: Position) -> None:
         """Open the piece of a position, as it was; or as it is now, if only what was not read of it has changed."""
-        piece, whole = FilePiece.of(position["piece"]), FileStamp.of(position["whole"])
+        piece, whole = FilePiece.of(position["piece"]).below(self._base), FileStamp.of(position["whole"])
         part = FileStamp.of(position["stamp"]) if "stamp" in position else None
         try:
             whole = check_stamp(piece.path, whole, self.stream.name)
@@ -189,10 +195,11 @@ class FileInput:
         assert self._whole is not None
         read = ReadPiece(piece, check_stamp(piece.path, self._whole, self.stream.name))
         self._finder.took(read)
-        number = self._files
-        if number - 1 in self.unsaved and (before := self.pieces[number - 1].piece).path == piece.path:
-            number, read = number - 1, replace(read, piece=replace(piece, start=before.start, modified=before.modified))
-        self.pieces[number] = read
+        number, kept = self._files, read.within(self._base)
+        if number - 1 in self.unsaved and (before := self.pieces[number - 1].piece).path == kept.piece.path:
+            number -= 1
+            kept = replace(kept, piece=replace(kept.piece, start=before.start, modified=before.modified))
+        self.pieces[number] = kept
         self.unsaved.add(number)
         self._files = number + 1
         self._piece, self._batches = None, iter(())

@@ -45,6 +45,16 @@ def list_files(connector: Connector, stream: str) -> list[str]:
     return _matching(path, stream)
 
 
+def base_of(connector: Connector) -> str:
+    """What the paths of a stream's files begin with, wherever its folder stands."""
+    folder = Path(connector.options["path"]).expanduser()
+    if not folder.is_dir():
+        folder = folder.parent
+    while has_magic(str(folder)):
+        folder = folder.parent
+    return str(folder / "_")[:-1]
+
+
 def sort_key(path: str) -> str:
     """The sort key of a path: by folders, then by name.
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from millrace.connectors.files.pieces.file_piece import ReadPiece
-from millrace.hosts.checkpoint.digests import digest
+from millrace.hosts.checkpoint.digests import damaged_file, digest
 from millrace.hosts.checkpoint.durable_files import make_folder
 from millrace.hosts.checkpoint.file_system import files
 
@@ -33,14 +33,16 @@ class ReadLog:
     def __init__(self, checkpoint: Path, stream: str) -> None:
         self.path = checkpoint / "read" / f"{quote(stream, safe='')}.jsonl"
 
-    def load(self) -> dict[int, ReadPiece]:
-        """All pieces, by their number."""
+    def load(self, count: int = 0) -> dict[int, ReadPiece]:
+        """All pieces, by their number; refuses a log that lacks one of the first so many."""
         found: dict[int, ReadPiece] = {}
         for line in files().read(self.path).split(b"\n") if self.path.exists() else ():
             told, _, piece = line.partition(b" ")
             if piece and told == digest(piece, self.path.name).encode():
                 number, *data = json.loads(piece)
                 found[int(number)] = ReadPiece.of(data)
+        if any(number not in found for number in range(count)):
+            raise damaged_file(self.path)
         return found
 
     def add(self, pieces: Mapping[int, ReadPiece]) -> None:

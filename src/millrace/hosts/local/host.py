@@ -87,7 +87,7 @@ class LocalRun:
         self.executor = Executor(plan.whole(), live=self._live, moment=_STEP)
         self._open_tables(plan, checkpoint, feeds)
         positions, epoch, kept = (resumed.positions, resumed.epoch, resumed.kept) if resumed else (None, None, None)
-        wake, read = self.changes.woken.set, lambda stream: ReadLog(checkpoint or Path(), stream).load()
+        wake, read = self.changes.woken.set, lambda stream, count: ReadLog(checkpoint or Path(), stream).load(count)
         self.intake = Intake(plan, self._clock.now, feeds, positions, self.ending, wake, read)
         ran, renamed = self.changes.ran or plan.network, self.changes.renamed
         self.outputs = Outputs(
@@ -279,8 +279,9 @@ class LocalRun:
             self._checkpoint.fence()
         staged = self.outputs.stage(self._epoch)
         if self._checkpoint is not None:
-            self._checkpoint.save_read(self.intake.take_pieces())
             saved, positions = self.executor.save(), self.intake.positions()
+            # A position may be that of a piece after those that were open until now.
+            self._checkpoint.save_read(self.intake.take_pieces())
             changes, kept = self.changes.saved(), self.outputs.kept()
             self._checkpoint.save(self._epoch, saved, positions, staged, self._results, changes, kept)
         self.outputs.publish(staged)

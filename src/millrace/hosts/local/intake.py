@@ -43,7 +43,7 @@ class Intake:
         positions: Mapping[str, Position] | None = None,
         ending: Ending = "stopped",
         wake: Callable[[], None] = lambda: None,
-        read: Callable[[str], Mapping[int, ReadPiece]] = lambda stream: {},
+        read: Callable[[str, int], Mapping[int, ReadPiece]] = lambda stream, count: {},
     ) -> None:
         self.inputs: dict[str, RunInput] = {}
         self._columns: dict[str, list[str]] = {}
@@ -85,16 +85,16 @@ class Intake:
         if feed is None and is_sourced(stream):
             live = self._ending == "stopped"
             return PartitionedInput(stream, read_schema(stream, columns), position, live=live, now=self._now)
-        read = self._read(stream.name) if position else None
         if stream.replay is None:
             at, skip = _unpacked(position)
-            return CutInput(self._opened(stream, columns, feed, at, read), skip)
-        inner = self._opened(stream, columns, feed, position["inner"] if position else None, read)
+            return CutInput(self._opened(stream, columns, feed, at), skip)
+        inner = self._opened(stream, columns, feed, position["inner"] if position else None)
         return PacedInput(stream, inner, self._now, position)
 
-    def _opened(self, stream: Stream, columns: list[str], feed: Any, at: Position | None, read: Any) -> StreamInput:
-        ends, follows = self._ending == "end", self._ending == "stopped"
-        return open_input(stream, columns, feed, at, read, ends=ends, follows=follows)
+    def _opened(self, stream: Stream, columns: list[str], feed: Any, at: Position | None) -> StreamInput:
+        read = self._read(stream.name, at["files"]) if at and "files" in at else None
+        ends, live = self._ending == "end", self._ending == "stopped"
+        return open_input(stream, columns, feed, at, read, ends=ends, live=live)
 
     def _polled(self, stream: Stream, columns: list[str], source: Asked) -> PolledInput:
         if stream.replay is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 
 from millrace.connectors.files.file_stamp import FileStamp
 
@@ -29,6 +29,14 @@ class FilePiece:
         path, start, stop, modified = data
         return FilePiece(str(path), int(start), int(stop), int(modified))
 
+    def within(self, base: str) -> FilePiece:
+        """The piece as a checkpoint keeps it: by its path in the folder of the stream, which may be moved."""
+        return replace(self, path=self.path.removeprefix(base))
+
+    def below(self, base: str) -> FilePiece:
+        """The piece of a path in a folder, by its whole path."""
+        return replace(self, path=base + self.path)
+
     @property
     def size(self) -> int:
         """How many bytes it has."""
@@ -51,6 +59,14 @@ class ReadPiece:
 
     piece: FilePiece
     stamp: FileStamp
+
+    def within(self, base: str) -> ReadPiece:
+        """See `FilePiece.within`."""
+        return replace(self, piece=self.piece.within(base))
+
+    def below(self, base: str) -> ReadPiece:
+        """See `FilePiece.below`."""
+        return replace(self, piece=self.piece.below(base))
 
     def data(self) -> Data:
         """As JSON has it."""

@@ -17,8 +17,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate, pairwise
+from pathlib import Path
 
 from millrace.connectors.files.file_stamp import check_stamp, stamp
+from millrace.connectors.files.input_files import base_of
 from millrace.connectors.files.pieces.file_piece import FilePiece, ReadPiece
 from millrace.connectors.files.pieces.piece_end import REST
 from millrace.connectors.files.pieces.piece_finder import PieceFinder
@@ -65,6 +67,11 @@ class FollowedFiles(StreamFiles):
         """The files of a run that ends, and up to where it reads each."""
         self._target: Mapping[str, int] | None = None
 
+    @property
+    def _base(self) -> str:
+        base = base_of(self._declared.connector)
+        return base if base.startswith("/") else f"{Path.cwd()}/{base}"
+
     @cached_property
     def _pieces(self) -> dict[int, ReadPiece]:
         """All pieces that were ever planned, by number."""
@@ -94,7 +101,7 @@ class FollowedFiles(StreamFiles):
             "came": came,
             "unread": len(pieces) - taken,
             "removed": 0,
-            "names": _digest(start, pieces[:taken]),
+            "names": self._digest(start, pieces[:taken]),
         }
 
     def partitions(self, start: Offset, end: Offset) -> list[FilePartition]:
@@ -103,7 +110,7 @@ class FollowedFiles(StreamFiles):
             return []
         first, last = start["files"], end["files"]
         read = self._known(last)[first:]
-        if _digest(start, [each.piece for each in read]) != end["names"]:
+        if self._digest(start, [each.piece for each in read]) != end["names"]:
             raise damaged_file(self._log.path)
         pieces = self._mended(first, read)
         before = self.commits.source(self.stream, first)
@@ -162,7 +169,7 @@ class FollowedFiles(StreamFiles):
         """So many pieces, as the log has them."""
         if any(number not in self._pieces for number in range(count)):
             raise damaged_file(self._log.path)
-        return [self._pieces[number] for number in range(count)]
+        return [self._pieces[number].below(self._base) for number in range(count)]
 
     def _plan(self, first: int, pieces: Sequence[FilePiece]) -> None:
         """Put pieces down, safely, before Spark hears of them."""
@@ -174,8 +181,9 @@ class FollowedFiles(StreamFiles):
         self._planned = first + len(pieces)
 
     def _put_down(self, read: Mapping[int, ReadPiece]) -> None:
-        self._pieces.update(read)
-        self._log.add(read)
+        kept = {number: each.within(self._base) for number, each in read.items()}
+        self._pieces.update(kept)
+        self._log.add(kept)
         sync_all([self._log.path])
 
     def _mended(self, first: int, read: Sequence[ReadPiece]) -> list[FilePiece]:
@@ -199,7 +207,7 @@ class FollowedFiles(StreamFiles):
         whole = stamp(piece.path)
         return ReadPiece(replace(piece, stop=whole.read), whole)
 
-
-def _digest(start: Offset, pieces: Sequence[FilePiece]) -> str:
-    """A short text that differs where other pieces have been planned."""
-    return names_digest([start["names"], *(f"{each.start} {each.path}" for each in pieces)])
+    def _digest(self, start: Offset, pieces: Sequence[FilePiece]) -> str:
+        """A short text that differs where other pieces have been planned."""
+        kept = [each.within(self._base) for each in pieces]
+        return names_digest([start["names"], *(f"{each.start} {each.path}" for each in kept)])
