@@ -256,6 +256,7 @@ class SparkRun:
     def _measure(self) -> None:
         assert self._query.query is not None
         self._committed.measure(self._query.query)
+        self._committed.time_newest(self._query.query)
 
     # Tables
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -21,6 +21,7 @@ from millrace.kernel.metrics import (
     AggregateMetrics,
     InputCounts,
     JoinMetrics,
+    Latency,
     LookupCounts,
     OperatorMetrics,
     QueueMetrics,
@@ -29,6 +30,9 @@ from millrace.kernel.metrics import (
 from millrace.kernel.progress.quarantine import reasons_of
 from millrace.plan.nodes.query_network import Query
 from millrace.plan.updates.queue_placement import queue_policies
+
+_BATCHES = 60
+"""How many of the last micro-batches are told of."""
 
 
 class CommitReader:
@@ -44,6 +48,7 @@ class CommitReader:
         self._began = time.monotonic()
         self._profiled: dict[int, MicroBatch] | None = {} if profiled else None
         self._parts: Counter[str] = Counter()
+        self._batches: deque[dict[str, Any]] = deque(maxlen=_BATCHES)
 
     def go_on(self) -> None:
         """Begin after what earlier runs have committed."""
@@ -55,7 +60,10 @@ class CommitReader:
         """Each micro-batch that was committed since the last look."""
         for batch, record in self._log.records(after=self._batch):
             self._batch, self._before, self.newest = batch, self.newest, record
-            self._parts.update(record.get("metrics", {}).get("took", {}))
+            metrics = record.get("metrics", {})
+            self._parts.update(metrics.get("took", {}))
+            told = {"tasks": metrics.get("took", {}), "state": metrics.get("state", {})}
+            self._batches.append({"batch": batch, **told, "buckets": record.get("buckets", [])})
             yield batch, record
 
     def settled(self) -> dict[str, int]:
@@ -75,6 +83,16 @@ class CommitReader:
             for progress in query.recentProgress if records else ():
                 if (batch := progress["batchId"]) in records and "addBatch" in progress["durationMs"]:
                     self._profiled[batch] = MicroBatch.of(progress, records[batch])
+
+    def time_newest(self, query: StreamingQuery) -> None:
+        """Learn from Spark how long its newest micro-batch took, once."""
+        if not self._batches or "seconds" in self._batches[-1]:
+            return
+        progress: Any = query.lastProgress
+        for told in self._batches if progress is not None and "addBatch" in progress["durationMs"] else ():
+            if told["batch"] == progress["batchId"]:
+                took = {name: each / 1000 for name, each in progress["durationMs"].items()}
+                told |= {"seconds": took.pop("triggerExecution", 0.0), "spark": took}
 
     def report(self, queries: Iterable[Query]) -> Report:
         """The run as of the last micro-batch that was looked at."""
@@ -98,6 +116,7 @@ class CommitReader:
             malformed={query.name: count for query in queries if (count := malformed[query.name])},
             operators=_operator_metrics(metrics.get("operators", {}), newest.get("bounds", {})),
             parts=dict(self._parts),
+            batches=tuple(each for each in self._batches if "seconds" in each),
             now=time.time_ns() // 1_000,
         )
 
@@ -141,6 +160,7 @@ def _source_metrics(known: Mapping[str, Any], queued: InputCounts) -> SourceMetr
         unit=known.get("unit", "time"),
         moved_at=known.get("moved_at", NO_BOUND),
         seen_at=known.get("seen_at", NO_BOUND),
+        disorder=Latency.read(known["disorder"]) if known.get("disorder") else None,
         aside=reasons_of(known.get("aside", {})),
     )
 

@@ -19,6 +19,9 @@ from millrace.hosts.why import lag
 
 Report = Mapping[str, Any]
 
+_STANDING = ("lag", "queues", "queued", "bounds", "buckets", "releases")
+"""What stays as the record before it said, where no bucket has told of itself."""
+
 _RECENT = 20
 """How many releases of a query the record of a batch has."""
 
@@ -60,7 +63,7 @@ def merge(before: Report | None, reports: Sequence[Report]) -> dict[str, Any]:
     if not told:
         return {
             **record,
-            **{name: earlier[name] for name in ("lag", "queues", "queued", "bounds", "releases") if name in earlier},
+            **{name: earlier[name] for name in _STANDING if name in earlier},
         }
     shares = [report["lag"] for report in told if "lag" in report]
     held = bucket_queues.merged(report.get("queues", {}) for report in told)
@@ -70,6 +73,8 @@ def merge(before: Report | None, reports: Sequence[Report]) -> dict[str, Any]:
         record["bounds"] = bounds
     if told_releases := _releases(earlier, told):
         record["releases"] = told_releases
+    if filled := [each["metrics"] for each in told if "state_bytes" in each.get("metrics", {})]:
+        record["buckets"] = [{name: each[name] for name in ("held", "state_bytes")} for each in filled]
     if held:
         record |= {"queues": held, "queued": sum(report["queued"] for report in told)}
     return record

@@ -215,7 +215,8 @@ class StreamLowLevel:
             packed = self._packed(gathered, number)
         yield packed
         malformed = executor.malformed(self.plan.queries_of_ports())
-        note = json.dumps({**summary, "malformed": malformed, "took": watch.took})
+        further = {"malformed": malformed, "disorder": ingress.disorder.save(), "took": watch.took}
+        note = json.dumps({**summary, **further})
         yield exchange_rows([Row(bucket, STREAM_PORT, index, note=note) for bucket in self.buckets])
 
     def _chunks(self, path: str, span: Span | None) -> Iterator[Chunk]:

@@ -194,6 +194,7 @@ class Bucket:
         counts = [Counter(each.get("malformed", {})) for each in (known, *summaries)]
         if malformed := sum(counts, Counter()):
             known["malformed"] = dict(malformed)
+        known["disorder"] = dict(sum((Counter(each.get("disorder", {})) for each in (known, *summaries)), Counter()))
         if any(summary["aside"] for summary in summaries):
             known["aside"] = merged(known.get("aside", {}), *(summary["aside"] for summary in summaries)).save()
         known["files"] = max(summary["files"] for summary in summaries)
