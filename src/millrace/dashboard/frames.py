@@ -19,7 +19,8 @@ from millrace.hosts.why.lag import Lag
 from millrace.hosts.why.verdicts import length_text
 from millrace.hosts.why.waits import StreamLag, Wait
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Microseconds
-from millrace.kernel.metrics import Latency, OperatorMetrics, QueueMetrics, SourceMetrics
+from millrace.kernel.latency import Latency
+from millrace.kernel.metrics import OperatorMetrics, QueueMetrics, SourceMetrics
 from millrace.plan.explain.time_text import clock_text, interval_text
 
 Frame = dict[str, Any]

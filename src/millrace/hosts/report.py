@@ -10,10 +10,10 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from millrace.kernel.elements import Microseconds
+from millrace.kernel.latency import Latency
 from millrace.kernel.metrics import (
     AggregateMetrics,
     JoinMetrics,
-    Latency,
     Metrics,
     OperatorMetrics,
     QueueMetrics,

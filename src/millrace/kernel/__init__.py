@@ -5,7 +5,7 @@ state, metrics. It imports nothing but numpy and pyarrow; plan builds its graphs
 
 - elements.py: batches of rows, and punctuation: all that travels along an arc
 - operator.py: the contract of an operator, with an example; operator_index.py names every operator
-- state.py: segments, the pieces of state that are saved; clock.py, metrics.py
+- state.py: segments, the pieces of state that are saved; clock.py, metrics.py, latency.py
 - columns/: expressions, casts, hashes, groups: columns in, columns out
 - progress/: how far a stream has come, which rows are late, enabling timestamps
 - graph/: nodes and arcs, the executor, scheduling, snapshots

@@ -11,7 +11,8 @@ import pyarrow as pa
 from millrace.api.console import Console, clock_text, progress_text, summary_data, summary_lines
 from millrace.hosts.report import Report
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND
-from millrace.kernel.metrics import AsideRow, AsideRows, Latency, QueueMetrics, SourceMetrics
+from millrace.kernel.latency import Latency
+from millrace.kernel.metrics import AsideRow, AsideRows, QueueMetrics, SourceMetrics
 
 REPORT = Report(
     sources={

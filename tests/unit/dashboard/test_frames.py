@@ -12,7 +12,8 @@ from millrace.dashboard.frames import HELD_AFTER, Observation, frame_of
 from millrace.hosts.report import Report
 from millrace.hosts.why.lag import Lag
 from millrace.hosts.why.waits import Awaited, StreamLag, Wait
-from millrace.kernel.metrics import Latency, OperatorMetrics, SourceMetrics
+from millrace.kernel.latency import Latency
+from millrace.kernel.metrics import OperatorMetrics, SourceMetrics
 
 NOW = 1_700_000_000_000_000
 SOURCE = SourceMetrics(100, 2, 1, 5, NOW - 9, NOW - 4, 0, moved_at=NOW, seen_at=NOW)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -22,20 +23,20 @@ _POLICY = (
 """What the page may load: its own files alone."""
 
 
-class JsonHandler(LimitedHandler):
+class JsonHandler(LimitedHandler, ABC):
     """Requests of one connection, in a thread of its own; `routes` says by the first part of a path what answers."""
 
     hint = ""
     """What can be asked for."""
 
+    @abstractmethod
     def routes(self) -> Mapping[str, Route]:
         """By the first part of a path its method and what answers."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def access(self) -> AccessRules:
-        """Who may ask."""
-        raise NotImplementedError
+        """Which requests are answered."""
 
     def do_GET(self) -> None:
         """Answer it."""

@@ -13,6 +13,7 @@ Rules:
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -97,16 +98,16 @@ class KafkaWriter:
                 producer.close()
 
 
-class _Producer:
+class _Producer(ABC):
     """A producer that writes each epoch that it is given."""
 
     def __init__(self, settings: Mapping[str, Any], options: MessageOptions) -> None:
         self.options = options
         self.producer = opened(client().Producer, settings, "the sink")
 
+    @abstractmethod
     def write(self, epoch: int, batches: Sequence[pa.RecordBatch]) -> None:
         """Write an epoch; returns when the broker has all of it."""
-        raise NotImplementedError
 
     def send(self, batches: Sequence[pa.RecordBatch]) -> None:
         """Hand the rows of an epoch to the client."""

@@ -21,7 +21,7 @@ from millrace.experiments.figures.experiment import PLACE, figure
 from millrace.hosts.virtual.clock import Costs, VirtualClock
 from millrace.kernel.elements import TIMESTAMP
 from millrace.kernel.graph.executor import Executor
-from millrace.kernel.metrics import Latency
+from millrace.kernel.latency import Latency
 from millrace.language import parse_network
 from millrace.plan.physical.stages import Physical, physical
 

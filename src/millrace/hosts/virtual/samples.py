@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from millrace.kernel.elements import Microseconds
 from millrace.kernel.graph.executor import Executor
-from millrace.kernel.metrics import Latency, QueueMetrics
+from millrace.kernel.latency import Latency
+from millrace.kernel.metrics import QueueMetrics
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from millrace.kernel.elements import (
     Times,
     as_times,
 )
-from millrace.kernel.metrics import Latency
+from millrace.kernel.latency import Latency
 from millrace.kernel.progress.admission import Admission, FutureGuard, divided, on_time, sorted_out
 from millrace.kernel.progress.open_windows import OpenWindows, open_windows
 from millrace.kernel.progress.order import Entering, Order

@@ -17,11 +17,11 @@ from millrace.hosts.spark.stage.bucket_modes import modes_of
 from millrace.hosts.spark.stage.bucket_queues import QueueReport, counts_of, metrics_of, staleness_of
 from millrace.hosts.why.lag import Lag, recorded
 from millrace.kernel.elements import NO_BOUND
+from millrace.kernel.latency import Latency
 from millrace.kernel.metrics import (
     AggregateMetrics,
     InputCounts,
     JoinMetrics,
-    Latency,
     LookupCounts,
     OperatorMetrics,
     QueueMetrics,

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from millrace.kernel.metrics import Latency
+from millrace.kernel.latency import Latency
 
 
 @pytest.mark.parametrize("seed", range(5))
