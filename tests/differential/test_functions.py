@@ -79,6 +79,7 @@ pmod(d, 3)|pmod(n, 5)|div(i, k)|i div k|bround(x, 1)|bround(d, 1)|bround(d)|brou
 sqrt(x)|cbrt(x)|hypot(x, y)|hypot(i, k)|power(y, 2)|power(x, k)|exp(y)|expm1(y)|ln(x)|log(x)|log(2, x)|log(k, y)
 log10(x)|log2(x)|log1p(x)|log10(i)|e()|pi()|sin(y)|cos(y)|tan(y)|cot(y)|sec(y)|csc(y)|asin(y)|acos(y)|atan(x)
 atan2(x, y)|sinh(y)|cosh(y)|tanh(y)|asinh(y)|acosh(y)|atanh(y)|degrees(x)|radians(x)|factorial(k)|factorial(i)
+width_bucket(y, 0.0, 0.5, 4611686018427387907)
 width_bucket(y, 0.0, 5.0, 4)|width_bucket(x, 10, -10, 5)|width_bucket(y, y, 3, k)|nanvl(x, 7)|nanvl(x, y)|isnan(x)
 try_add(i, 2147483600)|try_add(n, n)|try_subtract(n, 9223372036854775000)|try_multiply(i, i)|try_add(x, y)
 try_multiply(n, i)|try_divide(i, k)|try_divide(x, k)|try_mod(i, k)|try_add(d, d)|i & k|i & 7|n ^ i|~i|~n|i & n

@@ -93,11 +93,12 @@ def _width_bucket(value: pa.Array, low: pa.Array, high: pa.Array, count: pa.Arra
     nulls = none | np.asarray(value.is_null()) | (buckets == np.iinfo(np.int64).max)
     rising = least < most
     with np.errstate(all="ignore"):
-        inside = np.floor(buckets * (number - least) / (most - least)) + 1
+        share = buckets * (number - least) / (most - least)
     below = np.where(rising, number < least, number > least)
     beyond = np.where(rising, number >= most, number <= most)
-    found = np.where(below, 0, np.where(beyond, buckets + 1, np.where(nulls | below | beyond, 0, inside)))
-    return pa.array(np.nan_to_num(found).astype(np.int64), mask=nulls)
+    # Whole numbers from here on: a fraction cannot hold a bucket beyond 2 to the 53rd.
+    inside = np.where(nulls | below | beyond, 0.0, np.minimum(share, 2.0**63 - 1024)).astype(np.int64) + 1
+    return pa.array(np.where(below, 0, np.where(beyond, buckets + 1, inside)), mask=nulls)
 
 
 def _bits(function: Callable[..., Any]) -> Kernel:

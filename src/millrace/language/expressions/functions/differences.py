@@ -35,7 +35,7 @@ DIFFERENCES: tuple[tuple[str, str, str], ...] = (
     ("`unix_timestamp` before 1970", "is cut off downwards", "is cut off towards 1970"),
     ("`timestamp_seconds` and `CAST` of a `DOUBLE` as `TIMESTAMP`", "to the nearest microsecond", "cut off"),
     ("`convert_timezone`", "gives a `TIMESTAMP` that shows the other clock", "gives a `TIMESTAMP_NTZ`"),
-    ("years beyond 9999", "not supported", "up to 294247"),
+    ("years before 1 and beyond 9999", "not supported", "supported"),
     ("a map with a key twice, or with the key null", "fails the run", "fails the run; `from_json` keeps the last"),
     ("`aggregate` whose start has another type than its elements make of it", "takes the common type", "refused"),
     ("`get_json_object` with `*` in its path", "refused", "an array"),
