@@ -22,7 +22,7 @@ def test_the_page_shows_a_run_on_spark_its_micro_batches_and_what_holds_it_back(
             page.wait_for_selector("#batches .batch")
             assert "took" in page.locator("#batches .sentence").first.inner_text()
             assert "buckets" in page.locator("#batches").inner_text()
-            assert "99.9 % came within" in page.locator("[data-stream=clicks]").inner_text()
+            assert "all rows came in order; you declared ORDERED" in page.locator("[data-stream=clicks]").inner_text()
             shot(page, "spark")
             shop.silent.set()
             why = page.locator(".why.stuck[data-query=bought]")

@@ -26,7 +26,7 @@ CREATE STREAM plain (symbol STRING, price INT, deleted BOOLEAN, ts TIMESTAMP)
   TIMESTAMP BY ts ORDERED
   FROM csv OPTIONS (path 'in', max_files_per_trigger '1');
 CREATE SINK board TO postgres OPTIONS (
-  dsn '{dsn}', password '${{env:MILLRACE_TEST_PASSWORD}}', mode 'upsert', deleted 'deleted', version 'ts'
+  dsn '{dsn}', password '${{file:{secret}}}', mode 'upsert', deleted 'deleted', version 'ts'
 );
 CREATE SINK minutes TO postgres OPTIONS (dsn '{dsn}', table 'minutes', mode 'upsert');
 CREATE QUERY board INTO board AS SELECT * FROM quotes;
@@ -61,12 +61,13 @@ def add_quotes(folder: Path, random: Random, number: int) -> None:
 
 @pytest.mark.parametrize("host", ["local", pytest.param("spark", marks=pytest.mark.spark)])
 def test_tables_hold_the_latest_quotes_and_each_minute_once(
-    host: str, run_on: RunOn, postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    host: str, run_on: RunOn, postgres: str, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("MILLRACE_TEST_PASSWORD", SECRET)
+    # A file, for Spark of an earlier test has the environment of its own start.
+    (tmp_path / "secret").write_text(SECRET)
     dsn, random = database(postgres, f"quotes_{host}"), Random(7)
     (tmp_path / "in").mkdir()
-    (tmp_path / "quotes.sql").write_text(QUOTES.format(dsn=dsn))
+    (tmp_path / "quotes.sql").write_text(QUOTES.format(dsn=dsn, secret=tmp_path / "secret"))
     for number, end in enumerate(["--available-now", "--until-end"]):
         add_quotes(tmp_path, random, 2 * number)
         add_quotes(tmp_path, random, 2 * number + 1)

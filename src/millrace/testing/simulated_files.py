@@ -5,7 +5,7 @@ power cut would leave, and `crash` makes the folder look like that.
 
 What a power cut leaves:
 - Of a file that was not synced since it was written: what it held when it was, nothing, a part, a part with zeros
-  after it, or all.
+  after it, or all. Of a file that was only added to since, what it held stays.
 - Each name that was made, changed or removed since its folder was synced: the new state or the old, whatever becomes
   of the others, and whatever was done first. A rename is done or not done as a whole.
 - Nothing of a folder whose own name is lost.
@@ -66,6 +66,8 @@ class _Inode:
     safe: bytes = b""
     """What it held when it was last synced."""
     dirty: bool = True
+    appended: bool = False
+    """True if it was only added to since it was last synced."""
     last: bytes | None = None
     """What it held when its last name went."""
 
@@ -131,8 +133,9 @@ class SimulatedFiles(Files):
         if held is None:
             name = next((name for name, other in self._names.items() if other is inode), path)
             held = name.read_bytes() if name.is_file() else b""
-        cut = chance.randrange(len(held) + 1)
-        return chance.choice([inode.safe, b"", held[:cut], held[:cut].ljust(len(held), b"\0"), held])
+        least = len(inode.safe) if inode.appended else 0
+        cut = chance.randrange(least, len(held) + 1)
+        return chance.choice([inode.safe, held[:least], held[:cut], held[:cut].ljust(len(held), b"\0"), held])
 
     # Calls
 
@@ -153,13 +156,14 @@ class SimulatedFiles(Files):
         path = path.resolve()
         return path if path.is_relative_to(self.root) else None
 
-    def _written(self, path: Path) -> None:
+    def _written(self, path: Path, *, appended: bool = False) -> None:
         if (inside := self._inside(path)) is None:
             return
         inode = self._names.get(inside)
         if inode is None:
             self._changed({inside.parent}, {inside: _Inode()})
         else:
+            inode.appended = appended and (inode.appended or not inode.dirty)
             inode.dirty = True
 
     def _changed(self, folders: set[Path], names: dict[Path, _Inode | None]) -> None:
@@ -183,7 +187,7 @@ class SimulatedFiles(Files):
 
     def append(self, path: Path, content: Content) -> None:
         fault = self._begin("append", path)
-        self._written(path)
+        self._written(path, appended=True)
         super().append(path, content)
         _spoil(path, fault)
 

@@ -28,6 +28,20 @@ def test_content_that_was_not_synced_may_be_lost_cut_off_or_kept(tmp_path: Path)
     assert any(0 < len(each) < 7 for each in found)
 
 
+def test_what_was_synced_stays_when_a_file_is_only_added_to(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    found = set()
+    for seed in range(30):
+        disk = SimulatedFiles(tmp_path)
+        disk.write(path, b"kept")
+        disk.sync_file(path)
+        disk.sync_folder(tmp_path)
+        disk.append(path, b"new")
+        disk.crash(seed)
+        found.add(path.read_bytes())
+    assert {b"kept", b"keptnew"} < found and all(each.startswith(b"kept") for each in found)
+
+
 def test_a_name_is_lost_unless_its_folder_was_synced(tmp_path: Path) -> None:
     (tmp_path / "old").write_bytes(b"1")
     disk = SimulatedFiles(tmp_path)

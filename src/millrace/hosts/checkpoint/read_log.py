@@ -24,6 +24,8 @@ class ReadLog:
     """The pieces of one stream's files.
 
     >>> import tempfile
+    >>> from millrace.connectors.files.file_stamp import FileStamp
+    >>> from millrace.connectors.files.pieces.file_piece import FilePiece
     >>> log = ReadLog(Path(tempfile.mkdtemp()), "s")
     >>> log.add({0: ReadPiece(FilePiece("a.csv", 0, 3, 7), FileStamp(3, "ab", 3, 7, 7))})
     >>> log.load()[0].piece.path
