@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import TYPE_CHECKING
@@ -23,6 +24,9 @@ pytest_plugins = ["millrace.testing.fixtures"]
 # Each worker, and each of the hundreds of processes that tests start, would otherwise compile all of Millrace again.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# Thousands of tests are collected and stay until the end: to look for garbage among them takes a third of that time.
+gc.disable()
 
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("quick", max_examples=10, **_COMMON)
@@ -64,35 +68,48 @@ _ON_SPARK = re.compile(
     r"[\[-]spark[\]-]|_on_spark|leaves?_spark|/hosts/spark/test_(host|progress)\.py|/e2e/test_native\.py|/test_matrix\.py"
 )
 """Tests that share the Spark session of their process, by their names."""
-
-
-_LANES = {"crash": "whole runs on spark", "e2e": "whole runs on spark"}
-"""Half of the time on Spark: without a lane of their own the other workers would wait for one at the end."""
+_KAFKA, _WHOLE_RUNS, _OTHERS = "spark and kafka", "whole runs on spark", "spark"
+_LANES = {"crash": _KAFKA, "e2e": _WHOLE_RUNS}
+"""Three lanes, for most of the time on Spark is waiting: with fewer the other workers would wait for one at the end."""
 
 
 def _lane(nodeid: str) -> str:
-    """What is given to a worker as a whole: a file, or the tests that share a Spark session or a Kafka broker."""
-    if _ON_SPARK.search(nodeid):
-        return _LANES.get(nodeid.split("/")[1], "spark")
+    """What is given to a worker as a whole: a file, or the tests that share a Spark session or the Kafka broker."""
     file = nodeid.partition("::")[0]
-    return "kafka" if "kafka" in file and "/unit/" not in file else file
+    if "kafka" in file and "/unit/" not in file:
+        return _KAFKA
+    return _LANES.get(nodeid.split("/")[1], _OTHERS) if _ON_SPARK.search(nodeid) else file
 
 
-def _turn(item: pytest.Item) -> int:
-    if item.get_closest_marker("spark"):
-        return -2 if _ON_SPARK.search(item.nodeid) else -1
+def _turn(item: pytest.Item, slow: Container[str]) -> tuple[int, bool]:
+    """When a test is begun: Spark first, then by folder; of a folder the files with slow tests first."""
     folder = item.nodeid.split("/")[1]
-    return _FIRST.index(folder) if folder in _FIRST else len(_FIRST)
+    turn = _FIRST.index(folder) if folder in _FIRST else len(_FIRST)
+    if item.get_closest_marker("spark"):
+        turn = -2 if _ON_SPARK.search(item.nodeid) else -1
+    return turn, item.nodeid.partition("::")[0] not in slow
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put tests in the order in which workers take them; those that run alone are in one folder, see Makefile."""
     assert all("/e2e/" in item.nodeid for item in items if item.get_closest_marker("alone"))
-    items.sort(key=_turn)
+    slow = {item.nodeid.partition("::")[0] for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: _turn(item, slow))
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage from here on, and only in what tests make."""
+    gc.freeze()
+    gc.enable()
+
+
+def pytest_unconfigure() -> None:
+    """Let Python tidy up at its end; some packages complain of what it leaves."""
+    gc.unfreeze()
 
 
 class Lanes(LoadScopeScheduling):  # type: ignore[misc]
-    """Whole files to the workers, and the tests that share a Spark session to two of them."""
+    """Whole files to the workers, and the tests that share a Spark session to three of them."""
 
     def _split_scope(self, nodeid: str) -> str:
         return _lane(nodeid)

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ class Golden:
     def is_refusal(self) -> bool:
         return self.sql.startswith("-- error:")
 
-    @property
+    @cached_property
     def network(self) -> QueryNetwork:
         return parse_network(self.sql)
 
@@ -84,8 +85,9 @@ def together(goldens: Iterable[Golden]) -> tuple[QueryNetwork, dict[str, list[pa
     """All queries in one network under the names of their folders, and its inputs; equal streams are shared."""
     queries, inputs, streams = [], {}, {}
     for golden in goldens:
+        given = golden.inputs(pieces=3)
         for stream in golden.network.streams():
-            rows = golden.inputs(pieces=3)[stream.name]
+            rows = given[stream.name]
             assert streams.setdefault(stream.name, stream) == stream, "streams of one name are the same"
             assert inputs.setdefault(stream.name, rows) == rows, "streams of one name hold the same rows"
         queries += [replace(query, name=f"{golden.name}_{query.name}") for query in golden.network.queries]
@@ -100,8 +102,9 @@ def _cut(rows: pa.Table, pieces: int) -> list[pa.Table]:
 def reference(golden: Golden) -> dict[str, list[Row]]:
     """What the naive evaluation gives; a stream without times of its own gets one that no answer shows."""
     given = {}
+    inputs = golden.inputs()
     for stream in golden.network.streams():
-        rows = [row for table in golden.inputs()[stream.name] for row in table.to_pylist()]
+        rows = [row for table in inputs[stream.name] for row in table.to_pylist()]
         if stream.time.kind != "external":
             rows = [{stream.time.column: EPOCH, **row} for row in rows]
         given[stream.name] = rows

@@ -46,13 +46,14 @@ Function = tuple[str, str]
 def main() -> int:
     """Try slips in every room that is named."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
-    parser.add_argument("rooms", nargs="*", choices=PROPERTIES, default=list(PROPERTIES), metavar="ROOM")
+    # argparse holds the empty list itself to the choices.
+    parser.add_argument("rooms", nargs="*", choices=[*PROPERTIES, []], metavar="ROOM")
     parser.add_argument("--count", type=int, default=40, metavar="N", help="how many slips in each room (default: 40)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="which slips are drawn (default: 1)")
     parser.add_argument("--seconds", type=float, default=20, metavar="S", help="tests for each slip (default: 20)")
     options = parser.parse_args()
     os.environ["HYPOTHESIS_PROFILE"] = "ci"
-    for room in options.rooms:
+    for room in options.rooms or PROPERTIES:
         if os.fork() == 0:
             properties = [f"tests/property/test_{each}.py" for each in PROPERTIES[room]]
             paths = [f"tests/unit/kernel/{room}", *properties, *EVERYWHERE]

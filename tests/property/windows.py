@@ -99,7 +99,7 @@ def grouped(draw: st.DrawFn, union: str, window: str, options: str = "") -> str:
 def fixed(draw: st.DrawFn, union: str) -> str:
     how = options(draw, two_levels=True)
     # More slack than there is disorder changes nothing but when results come.
-    slack = draw(st.sampled_from(["", "", ", slack = '1 hour'"]))
+    slack = draw(st.sampled_from(["", "", ", slack = '1 day'"]))
     return grouped(draw, union, fixed_window(draw), how[:-1] + slack + ")")
 
 

@@ -6,7 +6,7 @@ what is late, that is checked; where the clock decides too, it is taken as it ca
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -92,10 +92,22 @@ def _check_query(name: str, query: Query, rows: dict[str, list[Row]], outcome: O
     if _starts_unseen(query):
         expected = expected[len(expected) - min(len(found), len(expected)) :]
     if name in outcome.dropped or query.options.get("queue") == "append_shed":
-        if left := Counter(multiset(found)) - Counter(multiset(expected)):
-            raise WrongAnswer(f"{name}, which may give less than all, gave {left}")
+        if left := _unaccounted(found, expected):
+            raise WrongAnswer(f"{name}, which may give less than all, gave\n{_shown(left)}")
     elif not same(found, expected):
         raise WrongAnswer(f"{name} gave\n{_shown(found)}\ninstead of\n{_shown(expected)}")
+
+
+def _unaccounted(found: list[Row], expected: list[Row]) -> list[Row]:
+    """The rows found that are none of those expected, each of which may be found once."""
+    open_rows, left = list(expected), list[Row]()
+    for row in found:
+        place = next((place for place, each in enumerate(open_rows) if same([row], [each])), None)
+        if place is None:
+            left.append(row)
+        else:
+            del open_rows[place]
+    return left
 
 
 def _check_updates(

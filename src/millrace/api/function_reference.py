@@ -26,8 +26,8 @@ _GENERATORS = "Rows and columns of one value"
 _HEAD = """# Functions
 
 All functions that a query may call. This page is made of the declarations in the code (`make golden` writes it again),
-and tests run every example. Operators, `CAST`, `EXTRACT`, ranks and windows are on [the page of SQL](sql.md). On the
-command line `millrace functions NAME` shows one function.
+and tests run every example. Operators, `CAST`, `EXTRACT`, ranks and windows are on [the pages of SQL](sql/index.md).
+On the command line `millrace functions NAME` shows one function.
 
 Arguments are of a type such as `STRING`, to which other values are cast, or of a kind: `TEXT` (a `STRING` or a
 `BINARY`), `NUMBER`, `WHOLE` (an integer), `TIME` (a `DATE` or a `TIMESTAMP`), `ANY`, `T` (values of one type), `UNIT`

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -307,6 +308,13 @@ class Network:
         if format != "text":
             return rendered(query_picture(plan), format)
         return explain(plan, expected(rates or {}, pair_cost, plan.network))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the query graph as a picture; its statements, as long as there is no query."""
+        network = self.bound()
+        if network.queries:
+            return rendered(query_picture(physical(network)), "svg")
+        return f"<pre>{escape(self.script)}</pre>"
 
     def run(
         self,

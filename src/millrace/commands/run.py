@@ -6,7 +6,7 @@ import argparse
 import os
 import signal
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -278,6 +278,10 @@ def _access(options: argparse.Namespace) -> AccessRules:
     return AccessRules.of(options.host, token)
 
 
+_LOOK_UP = 0.1
+"""Seconds after which a start looks for signals again."""
+
+
 def _opened(open_it: Callable[[], HostRun], *, apart: bool) -> HostRun:
     """The run, opened in a thread of its own if told to: a start of Spark does not see signals, this thread does."""
     if not apart:
@@ -291,6 +295,9 @@ def _opened(open_it: Callable[[], HostRun], *, apart: bool) -> HostRun:
             opened.set_exception(error)
 
     Thread(target=start, name="start", daemon=True).start()
+    while not opened.done():
+        # Not without a limit: a signal that another thread was given does not end a wait of this one.
+        wait([opened], timeout=_LOOK_UP)
     return opened.result()
 
 

@@ -54,7 +54,7 @@ class Report:
     in_vain: int = 0
     """Rows of as-of joins that have met nothing at all so far, though there are rows to meet."""
     operators: Mapping[str, OperatorMetrics] = field(default_factory=dict)
-    """By its name in `explain`; on Spark added up over buckets, and without those that work where streams are read."""
+    """By its name in `explain`; on Spark added up over the tasks that read streams, and over buckets."""
     parts: Mapping[str, float] = field(default_factory=dict)
     """Seconds that tasks of micro-batches on Spark have spent in this run, by part (see spark/batch_times.py)."""
     now: int = 0

@@ -70,7 +70,7 @@ class OperatorMetrics:
     punctuations_in: int = 0
     punctuations_out: int = 0
     cost: Microseconds = 0
-    """How long it worked; 0 on Spark, where parts of micro-batches are measured instead."""
+    """How long it worked."""
     idle: Microseconds = 0
     """How long it idle-waited, the present wait among it."""
     waiting: int = 0

@@ -72,6 +72,8 @@ class FileInput:
         """True if nothing was found when the position was asked for."""
         self._rows = self._read = 0
         self._whole: FileStamp | None = None
+        self._opened: dict[str, Any] = {}
+        """What a position says of the open piece however much of it was read: a run asks for one at every chunk."""
         self._part: FileStamp | None = None
         self._queue: list[FilePiece] = []
         if position and "piece" in position:
@@ -114,13 +116,7 @@ class FileInput:
         self._is_dry = self._next is None
         if self._piece is None:
             return {"files": self._files, "rows": 0}
-        assert self._whole is not None
-        found = {
-            "files": self._files,
-            "rows": self._rows,
-            "piece": self._piece.within(self._base).data(),
-            "whole": self._whole.data(),
-        }
+        found = {"files": self._files, "rows": self._rows, **self._opened}
         if self._read:
             self._part = self._part_stamp(self._piece)
             found["stamp"] = self._part.data()
@@ -166,6 +162,7 @@ class FileInput:
 
     def _open(self, piece: FilePiece, whole: FileStamp, rows: int) -> None:
         self._piece, self._whole, self._part = piece, whole, None
+        self._opened = {"piece": piece.within(self._base).data(), "whole": whole.data()}
         self._rows, self._read = rows, 0
         self._batches = read_file(
             Path(piece.path),

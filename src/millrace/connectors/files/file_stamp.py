@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -38,7 +38,7 @@ class FileStamp:
 
     def data(self) -> list[int | str]:
         """As JSON has it."""
-        return list(astuple(self))
+        return [self.read, self.digest, self.size, self.modified, self.changed]
 
     @staticmethod
     def of(data: Sequence[int | str]) -> FileStamp:

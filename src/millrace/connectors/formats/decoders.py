@@ -28,7 +28,7 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
     "debezium": _TEXT,
     "raw": ("on_malformed",),
     "avro": ("on_malformed", "schema", "schema_file", *REGISTRY_OPTIONS),
-    "protobuf": ("on_malformed", *PROTOBUF_OPTIONS),
+    "protobuf": ("on_malformed", *PROTOBUF_OPTIONS, *REGISTRY_OPTIONS),
 }
 """The options of each format."""
 

@@ -1,13 +1,14 @@
-"""protobuf values -> records, by the descriptors that protoc writes with `--descriptor_set_out --include_imports`."""
+"""protobuf values -> records, by the descriptors that protoc writes, or by the schema that each message names."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC
 from pathlib import Path
 from typing import Any
 
-from millrace.connectors.formats.schema_registry import named_schema
+from millrace.connectors.formats.protobuf_schemas import RegisteredMessages, place_in_schema
+from millrace.connectors.formats.schema_registry import SchemaRegistry, named_schema
 from millrace.errors import RequestError
 
 OPTIONS = ("descriptor_file", "message", "schema_prefix")
@@ -16,18 +17,26 @@ _TIMESTAMP = "google.protobuf.Timestamp"
 
 
 class ProtobufRecords:
-    """Reads one message of Protobuf; with `prefixed` after the name of its schema, as a registry's clients write it."""
+    """Reads one message of Protobuf, whose class and bytes `of` finds in a value."""
 
-    def __init__(self, message: Any, *, prefixed: bool) -> None:
-        self._message, self._prefixed = message, prefixed
+    def __init__(self, of: Callable[[bytes], tuple[Any, bytes]]) -> None:
+        self._of = of
 
     def __call__(self, value: bytes) -> Mapping[str, Any]:
-        data = _without_indexes(named_schema(value)[1]) if self._prefixed else value
-        return _fields(self._message.FromString(data))
+        message, data = self._of(value)
+        return _fields(message.FromString(data))
 
 
 def protobuf_records(options: Mapping[str, str], owner: str) -> ProtobufRecords:
     """What reads the messages that options name."""
+    if options.get("schema_registry"):
+        given = [name for name in OPTIONS if options.get(name)]
+        if given:
+            raise RequestError(
+                f'{owner} has a schema registry and the option "{given[0]}"',
+                hint="The registry says what messages are: leave the option out.",
+            )
+        return ProtobufRecords(RegisteredMessages(SchemaRegistry.of(options, owner)).of)
     from google.protobuf import message_factory
     from google.protobuf.descriptor_pb2 import FileDescriptorSet
     from google.protobuf.descriptor_pool import DescriptorPool
@@ -36,7 +45,8 @@ def protobuf_records(options: Mapping[str, str], owner: str) -> ProtobufRecords:
     if not file or not name:
         raise RequestError(
             f"{owner} has the format protobuf, and does not name its message",
-            hint="Add descriptor_file 'shop.desc', which protoc --descriptor_set_out writes, and message 'shop.Click'.",
+            hint="Add descriptor_file 'shop.desc', which protoc --descriptor_set_out writes, and message 'shop.Click'; "
+            "or schema_registry 'http://host:8081'.",
         )
     prefixed = options.get("schema_prefix", "false").lower()
     if prefixed not in ("true", "false"):
@@ -52,26 +62,10 @@ def protobuf_records(options: Mapping[str, str], owner: str) -> ProtobufRecords:
             f'the message "{name}" of {owner} is not found in "{file}": {error}',
             hint="Write it with protoc --descriptor_set_out --include_imports, and name a message with its package.",
         ) from None
-    return ProtobufRecords(message_factory.GetMessageClass(found), prefixed=prefixed == "true")
-
-
-def _without_indexes(data: bytes) -> bytes:
-    """What follows the place of the message in its schema: a count and so many numbers, or one zero."""
-    count, at = _number(data, 0)
-    for _ in range(count):
-        _, at = _number(data, at)
-    return data[at:]
-
-
-def _number(data: bytes, at: int) -> tuple[int, int]:
-    """A number of variable length, in zigzag, and where it ends."""
-    value = shift = 0
-    while True:
-        value |= (data[at] & 0x7F) << shift
-        at += 1
-        if not data[at - 1] & 0x80:
-            return value >> 1 ^ -(value & 1), at
-        shift += 7
+    message = message_factory.GetMessageClass(found)
+    if prefixed == "true":
+        return ProtobufRecords(lambda value: (message, place_in_schema(named_schema(value)[1])[1]))
+    return ProtobufRecords(lambda value: (message, value))
 
 
 def _fields(message: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import base64
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
@@ -56,16 +57,22 @@ class SchemaRegistry:
 
     def schema(self, number: int) -> str:
         """The text of a schema by its number."""
-        request = Request(f"{self.address}/schemas/ids/{number}", headers={"Accept": "application/json"})
+        return str(self.answer(f"schemas/ids/{number}")["schema"])
+
+    def answer(self, place: str) -> dict[str, Any]:
+        """What the registry says of a schema."""
+        request = Request(f"{self.address}/{place}", headers={"Accept": "application/json"})
         if self.user is not None:
             pair = base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
             request.add_header("Authorization", f"Basic {pair}")
         try:
             with urlopen(request, timeout=_TIMEOUT) as answer:
-                return str(json.load(answer)["schema"])
+                found: dict[str, Any] = json.load(answer)
+                return found
         except HTTPError as error:
             if error.code == 404:
-                raise UnknownSchema(f"names schema {number}, which the registry does not have") from None
+                what = place.partition("?")[0].removeprefix("schemas/ids/")
+                raise UnknownSchema(f"names schema {what}, which the registry does not have") from None
             if error.code in (401, 403):
                 raise RunError(
                     f'the schema registry "{self.address}" refuses {self.owner}: {error.reason}',

@@ -69,7 +69,7 @@ class Timeline:
 
     def table(self) -> list[str]:
         """One line per window: its count, when it came out on each system, and how long after its end."""
-        lines = [f"{'window':>10}  {'rows':>8}  {self.ours.name:^20}  {self.theirs.name:^20}".rstrip()]
+        lines = [f"{'window':>10}  {'rows':>8}  {self.ours.name:>20}  {self.theirs.name:>20}"]
         for number, count in self.truth.items():
             cells = "  ".join(f"{self._cell(side, number):>20}" for side in (self.ours, self.theirs))
             lines.append(f"{window_text(number, self.window):>10}  {count:>8,}  {cells}")
@@ -86,7 +86,7 @@ class Timeline:
     def _counts(self, side: SystemOutput) -> Iterator[str]:
         out, missing, wrong = len(side.windows), self.missing(side), self.wrong(side)
         counts = f"wrong counts for {_listed(wrong, self.window)}" if wrong else "every count is the true one"
-        yield f"{side.name}: {out} of {len(self.truth)} windows came out; {counts}"
+        yield f"{side.name}: {out} of {len(self.truth)} windows came out" + (f"; {counts}" if out else "")
         if missing:
             yield f"{side.name}: never came out: {_listed(missing, self.window)}"
 

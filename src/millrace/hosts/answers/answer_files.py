@@ -95,10 +95,6 @@ class AnswerFiles:
             if each.path not in keep and each.last <= last:
                 files().remove(each.path)
 
-    def remove(self) -> None:
-        """Remove all: the query has left."""
-        files().remove_folder(self.folder)
-
 
 def folder_of(checkpoint: Path, query: str) -> Path:
     """Where the answers of a query are kept."""

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import quote
 
 import pyarrow as pa
 
@@ -62,21 +61,22 @@ class RunAnswers:
         self._kept: dict[str, _Kept] = {}
         self._left: dict[str, AnswerTable] = {}
         """The last answers of queries that have left, while no other query has their name."""
-        self._removed: list[AnswerFiles] = []
+        self._unused: set[Path] = set()
+        """Folders of queries that the run no longer has; the last commit may still name their files."""
         self.prepare(queries)()
         if checkpoint is not None:
             self._load(checkpoint, kept)
 
     def _load(self, checkpoint: Path, kept: Mapping[str, str] | None) -> None:
-        """Read the committed answers, and remove those of queries that the run does not have."""
-        known: set[str] = set()
-        for name, each in self._kept.items() if kept is not None else ():
-            if each.files is not None and kept is not None:
-                each.files.load(kept)
-                known.add(quote(name, safe=""))
-        for folder in (checkpoint / "latest").glob("*"):
-            if folder.name not in known:
+        """Read the committed answers; those of queries that the run does not have go after its first commit."""
+        folders = set((checkpoint / "latest").glob("*"))
+        if kept is None:
+            for folder in folders:
                 files().remove_folder(folder)
+            return
+        for each in self._in_files():
+            each.load(kept)
+        self._unused = folders - {each.folder for each in self._in_files()}
 
     def prepare(self, queries: Sequence[Query], renamed: Mapping[str, str] | None = None) -> Callable[[], None]:
         """Make places for the answers of a changed network; the call that it returns takes them into use.
@@ -100,7 +100,7 @@ class RunAnswers:
                     each.table.close()
                     self._left[name] = each.table
                 if each.files is not None and name not in kept:
-                    self._removed.append(each.files)
+                    self._unused.add(each.files.folder)
             for each in kept.values():
                 if each.pulled:
                     each.table.closed = False
@@ -124,6 +124,10 @@ class RunAnswers:
     def _files(self, query: str, table: AnswerTable) -> AnswerFiles | None:
         return None if self._checkpoint is None else AnswerFiles(folder_of(self._checkpoint, query), table)
 
+    def _in_files(self) -> list[AnswerFiles]:
+        """The files of all queries that have some."""
+        return [each.files for each in self._kept.values() if each.files is not None]
+
     # Answers come
 
     def put(self, query: str, batches: Sequence[Batch]) -> None:
@@ -140,21 +144,20 @@ class RunAnswers:
 
     def kept(self) -> dict[str, str]:
         """The digests of all files that hold the answers, by path in the checkpoint."""
-        held = [each.files.kept() for each in self._kept.values() if each.files is not None]
-        return {path: told for each in held for path, told in each.items()}
+        return {path: told for each in self._in_files() for path, told in each.kept().items()}
 
     def stage(self, epoch: int) -> list[Path]:
         """Write what has changed, as of an epoch that is about to be committed; the folders to be synced before."""
-        kept = [each.files for each in self._kept.values() if each.files is not None]
-        return [each.folder for each in kept if each.stage(epoch)]
+        return [each.folder for each in self._in_files() if each.stage(epoch)]
 
     def sweep(self) -> None:
         """Remove what is no longer needed, now that the epoch is committed."""
-        for each in self._kept.values():
-            if each.files is not None:
-                each.files.sweep()
-        while self._removed:
-            self._removed.pop().remove()
+        for each in self._in_files():
+            each.sweep()
+        # A query that left may have come back before this commit.
+        for folder in self._unused - {each.folder for each in self._in_files()}:
+            files().remove_folder(folder)
+        self._unused.clear()
 
     def close(self) -> None:
         """Say that no answer will follow."""

@@ -93,6 +93,10 @@ class LocalRun:
         self.outputs = Outputs(
             ran.queries, self._listeners, fresh=resumed is None, checkpoint=checkpoint, epoch=epoch, kept=kept
         )
+        if resumed is not None:
+            # First: what belongs to queries that leave now stays until their leaving is committed.
+            self.outputs.publish(resumed.staged)
+            self.outputs.sweep(resumed.staged)
         self.outputs.prepare(plan.network.queries, renamed)()
         self.memory, self.answers = self.outputs.sinks.memory, self.outputs.sinks.answers
         self._results = {query.name: 0 for query in plan.network.queries}
@@ -133,8 +137,6 @@ class LocalRun:
         return {stream.name for stream in plan.network.streams() if stream.replay is None}
 
     def _resume(self, resumed: Resumed) -> None:
-        self.outputs.publish(resumed.staged)
-        self.outputs.sweep(resumed.staged)
         self.executor.restore(resumed.control, resumed.segments)
         for name in self._replay():
             # Replayed time stood still while no run was at work.

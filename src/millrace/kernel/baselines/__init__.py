@@ -1,6 +1,7 @@
 """Baselines: what exists only so that the papers' figures can compare with it. Nothing here is a good choice for work.
 
-A query asks for one by `WITH (baseline = '...')`: docs/sql.md lists all of them, and decision 0023 says what makes one.
+A query asks for one by `WITH (baseline = '...')`: docs/sql/options.md lists all of them, and
+decision 0023 says what makes one.
 A baseline of a few lines stands as a branch beside what it is compared with: the in-order plan (is_in_order in
 plan/physical), the in-order flush (`FlushPolicy`), naive memory (`HeldKeys`).
 

@@ -81,8 +81,8 @@ def read_columns(text: str) -> pa.DataType | None:
 
 
 def _read(text: str, read: Callable[[_Words], pa.DataType]) -> pa.DataType | None:
-    words = _Words(text)
     try:
+        words = _Words(text)
         found = read(words)
     except (LookupError, ValueError):
         return None

@@ -109,7 +109,7 @@ def _unknown(
 ) -> QueryError:
     known = (*(each.name for each in functions.values()), *KNOWN)
     listed_at = (
-        f"{did_you_mean(name, known)}docs/sql.md lists them; one of your own is declared before it is called: "
+        f"{did_you_mean(name, known)}docs/functions.md lists them; one of your own is declared before it is called: "
         f"CREATE {kind} {name}(...) RETURNS ... LANGUAGE PYTHON AS 'module:{last}'."
     )
     return QueryError(f'function "{name}" is unknown', hint=INSTEAD.get(name, listed_at), place=place)

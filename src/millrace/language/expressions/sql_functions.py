@@ -26,7 +26,10 @@ INSTEAD: dict[str, str] = {
     "make_interval": "Write make_ym_interval(years, months) or make_dt_interval(days, hours, minutes, seconds): "
     "months and days are intervals of two types.",
     **dict.fromkeys(
-        ("now", "current_timestamp", "current_date", "curdate", "localtimestamp", "getdate", "current_time"),
+        (
+            *("now", "current_timestamp", "current_date", "curdate", "localtimestamp", "getdate", "current_time"),
+            *("proctime", "current_watermark"),
+        ),
         "A query reads no clock, so that it answers the same when it is run again: compare the times of its rows.",
     ),
     **dict.fromkeys(
@@ -39,6 +42,11 @@ INSTEAD: dict[str, str] = {
         "A query numbers no rows by chance, so that it answers the same when it is run again: take sha2(concat_ws(',', "
         "columns), 256) of what tells the rows apart.",
     ),
+    "latest_by_offset": "Write max_by(column, ts).",
+    "earliest_by_offset": "Write min_by(column, ts).",
+    "generate_series": "Write explode(sequence(1, 10)).",
+    "safe_cast": "Write TRY_CAST(column AS type).",
+    "convert": "Write CAST(column AS type).",
 }
 """What to write for functions of other systems that this one has not."""
 

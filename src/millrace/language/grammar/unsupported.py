@@ -23,9 +23,9 @@ _FORMS: dict[tuple[str, ...], str] = {
         "MATCH_RECOGNIZE",
     ): "Write FROM a SEQ b ON a.k = b.k MODE RECENT, each row of b with the last row of a before it.",
     ("TABLESAMPLE",): "Filter with WHERE.",
-    **dict.fromkeys(
-        (("PIVOT",), ("UNPIVOT",)), "Write one aggregate for each column: sum(v) FILTER (WHERE k = 'a') AS a."
-    ),
+    ("PIVOT",): "Write one aggregate for each column: sum(v) FILTER (WHERE k = 'a') AS a.",
+    ("UNPIVOT",): "Write one select for each column: SELECT 'a' AS name, a AS value, ts FROM s UNION ALL SELECT ...",
+    ("FOR", "UPDATE"): "Leave it out: a query changes no rows.",
     **dict.fromkeys(
         (("SORT BY",), ("CLUSTER BY",), ("DISTRIBUTE BY",)), "Leave it out, or write ORDER BY and the time."
     ),
@@ -47,7 +47,11 @@ STATEMENTS = {
         ("BEGIN", "EXECUTE", "COMMIT", "START", "END"),
         "Leave it out: all statements of a file make one network, which runs as a whole.",
     ),
-    **dict.fromkeys(("COPY", "LOAD", "EXPORT"), "Write CREATE STREAM name (...) FROM csv OPTIONS (path '...')."),
+    **dict.fromkeys(
+        ("COPY", "LOAD", "EXPORT"),
+        "To read write CREATE STREAM name (...) FROM csv OPTIONS (path '...'), to write INSERT INTO sink SELECT ...",
+    ),
+    "SUMMARIZE": "Write DESCRIBE name for the columns; the command millrace new measures a file.",
     **dict.fromkeys(("UNSET", "RESET", "DECLARE", "DEFINE"), "Write SET name = value, and ${name} where it is used."),
 }
 """What to write instead of a statement, by its first word."""

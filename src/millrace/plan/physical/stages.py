@@ -136,8 +136,11 @@ class Physical:
         contract = own[0].stream.time
         return bool(contract.per or contract.also) or any(each.outlet == SEQUENCE for each in own)
 
-    def low(self, stream: str) -> Graph:
-        """The low level of one stream: its prefixes, each ending in a sink named after its exchange."""
+    def low(self, stream: str, places: dict[str, str] | None = None) -> Graph:
+        """The low level of one stream: its prefixes, each ending in a sink named after its exchange.
+
+        The names of its operators are put into `places`, by port and place below it.
+        """
         graph = Graph()
         builder = GraphBuilder(graph, None, scan_leaf(graph), set())
         for exchange in self.exchanges():
@@ -146,6 +149,8 @@ class Physical:
                 if exchange.aggregate is not None:
                     end = graph.operator(f"pre_{exchange.port}", pre_aggregate(exchange), [end])
                 graph.sink(exchange.port, end)
+        if places is not None:
+            places |= {path: name for path, name in builder.places.items() if name in builder.names}
         return graph
 
     def high(self, level: int = 1, places: dict[str, str] | None = None) -> Graph:
@@ -178,8 +183,13 @@ class Physical:
         return graph
 
     def operators_on_spark(self) -> dict[str, str]:
-        """The names of all operators of the high levels, by place in the trees of the queries."""
-        places: dict[str, str] = {}
+        """The names of all operators of the levels, by place in the trees of the queries."""
+        places, low = dict[str, str](), dict[str, str]()
+        for stream in dict.fromkeys(each.stream.name for each in self.exchanges()):
+            self.low(stream, low)
+        for path, cut in self.cuts().items():
+            below = (place for place in low if place == cut.port or place.startswith(f"{cut.port}."))
+            places |= {path + place.removeprefix(cut.port): low[place] for place in below}
         for level in range(1, self.depth + 1):
             self.high(level, places)
         return places

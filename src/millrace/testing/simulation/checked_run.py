@@ -27,7 +27,8 @@ from millrace.plan.physical.stages import Physical
 from millrace.testing.simulation.arriving_input import Arrivals
 from millrace.testing.simulation.simulated_clock import SimulatedClock
 
-_MOST_TURNS = 20_000
+_MOST_TURNS = 100_000
+"""A window of a day that waits for heartbeats every three seconds takes half of them."""
 
 
 class BrokenPromise(AssertionError):

@@ -13,6 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from millrace.hosts.report import Report
 from millrace.hosts.spark.batch_times import MicroBatch, profile
 from millrace.hosts.spark.commit_log.commit_log import CommitLog, Record
+from millrace.hosts.spark.operator_reports import metrics_of as operators_of
 from millrace.hosts.spark.stage.bucket_modes import modes_of
 from millrace.hosts.spark.stage.bucket_queues import QueueReport, counts_of, metrics_of, staleness_of
 from millrace.hosts.why.lag import Lag, recorded
@@ -23,7 +24,6 @@ from millrace.kernel.metrics import (
     InputCounts,
     JoinMetrics,
     LookupCounts,
-    OperatorMetrics,
     QueueMetrics,
     SourceMetrics,
 )
@@ -114,7 +114,7 @@ class CommitReader:
             joins=modes_of(JoinMetrics, metrics.get("joins", {})),
             aggregates=modes_of(AggregateMetrics, metrics.get("aggregates", {})),
             malformed={query.name: count for query in queries if (count := malformed[query.name])},
-            operators=_operator_metrics(metrics.get("operators", {}), newest.get("bounds", {})),
+            operators=operators_of([newest.get("low", {}), metrics.get("operators", {})], newest.get("bounds", {})),
             parts=dict(self._parts),
             batches=tuple(each for each in self._batches if "seconds" in each),
             now=time.time_ns() // 1_000,
@@ -163,11 +163,3 @@ def _source_metrics(known: Mapping[str, Any], queued: InputCounts) -> SourceMetr
         disorder=Latency.read(known["disorder"]) if known.get("disorder") else None,
         aside=reasons_of(known.get("aside", {})),
     )
-
-
-def _operator_metrics(told: Mapping[str, Any], bounds: Mapping[str, int]) -> dict[str, OperatorMetrics]:
-    """Each operator as all its buckets told of it."""
-    return {
-        name: OperatorMetrics(**{**each, "queries": tuple(each["queries"])}, bound=bounds.get(name, NO_BOUND))
-        for name, each in told.items()
-    }

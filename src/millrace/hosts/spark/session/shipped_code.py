@@ -4,15 +4,20 @@ Rules:
 - A user's module is one that this process has imported from outside Python, its installed packages and ours: classes
   and functions named in a script, and what they import. Of a package all files go, for it may import some later.
 - What is installed (pyarrow, pandas, a user's own wheel) is not sent: executors must have it.
+- Beside each module goes its bytecode, or every worker that starts would compile all of it; a worker of another Python
+  takes the module.
 - Nothing is sent twice, so that it may be asked for again when a network has changed.
 """
 
 from __future__ import annotations
 
+import marshal
 import sys
 import sysconfig
 import zipfile
 from collections.abc import Iterable, Iterator
+from importlib.machinery import SourceFileLoader
+from importlib.util import MAGIC_NUMBER, source_hash
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -55,8 +60,21 @@ def zipped(paths: Iterable[Path], archive: Path) -> Path:
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as package:
         for path in paths:
             for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-                package.write(file, file.relative_to(path.parent))
+                name = file.relative_to(path.parent)
+                package.write(file, name)
+                if compiled := _bytecode(file):
+                    package.writestr(str(name.with_suffix(".pyc")), compiled)
     return archive
+
+
+def _bytecode(file: Path) -> bytes | None:
+    """A module as Python has compiled it, marked as not to be compared with its file; None if it cannot be compiled."""
+    try:
+        code = SourceFileLoader(file.stem, str(file)).get_code(file.stem)
+    except (SyntaxError, ValueError):
+        # A package may hold files that are never imported.
+        return None
+    return MAGIC_NUMBER + (1).to_bytes(4, "little") + source_hash(file.read_bytes()) + marshal.dumps(code)
 
 
 def _imported() -> Iterator[tuple[str, str]]:

@@ -50,7 +50,7 @@ class Destinations:
         # Its results have their names before it is on record; it is run again, and they are replaced.
         pending = (folder / "spark" / "offsets" / str(0 if epoch is None else epoch + 1)).exists()
         answered = any(key_of(query) is not None for query in queries)
-        kept = kept_answers(folder, self._commits) if answered and not fresh else None
+        kept = None if fresh else kept_answers(folder, self._commits) if answered else {}
         self.sinks = Sinks(
             queries, fresh=fresh, checkpoint=folder, epoch=epoch, kept=kept, relayed=True, pending=pending
         )

@@ -4,7 +4,8 @@ Rules:
 - The progress of a source only grows: the greatest number wins. The state of its order changes when rows of it were
   read, and is else that of the record before. A source that no report names has left the network; if it comes back, it
   is read from its beginning.
-- Metrics are counts of the batch: they add up. Tasks that have no bucket report nothing else, and no clock.
+- Metrics are counts of the batch: they add up. Every bucket counts the operators below the exchanges, so that the
+  greatest count is the newest. Tasks that have no bucket report nothing else, and no clock.
 - The network is woken when the first of its buckets asks for it, and waits for the least bound of a port that one of
   them waits for. What its queues hold back are the rows that all of them could release.
 """
@@ -19,7 +20,7 @@ from millrace.hosts.why import lag
 
 Report = Mapping[str, Any]
 
-_STANDING = ("lag", "queues", "queued", "bounds", "buckets", "releases")
+_STANDING = ("lag", "queues", "queued", "bounds", "buckets", "releases", "low")
 """What stays as the record before it said, where no bucket has told of itself."""
 
 _RECENT = 20
@@ -42,8 +43,10 @@ def merge(before: Report | None, reports: Sequence[Report]) -> dict[str, Any]:
         metrics = _joined(metrics, report.get("metrics") or {}, lambda one, other: one + other)
     wants: Any = {} if told else earlier.get("wants", {})
     bounds: Any = {}
+    low: Any = {}
     for report in told:
         bounds = _joined(bounds, report.get("bounds") or {}, min)
+        low = _joined(low, report.get("low") or {}, max)
         sources = _joined(sources, report.get("sources") or {}, max)
         wants = _joined(wants, report.get("wants") or {}, min)
     for stream, known in earlier.get("sources", {}).items():
@@ -71,6 +74,8 @@ def merge(before: Report | None, reports: Sequence[Report]) -> dict[str, Any]:
         record["lag"] = lag.merge(shares)
     if bounds:
         record["bounds"] = bounds
+    if low:
+        record["low"] = low
     if told_releases := _releases(earlier, told):
         record["releases"] = told_releases
     if filled := [each["metrics"] for each in told if "state_bytes" in each.get("metrics", {})]:

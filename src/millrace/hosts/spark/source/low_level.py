@@ -31,6 +31,7 @@ from millrace.hosts.spark.batch_times import Stopwatch
 from millrace.hosts.spark.commit_log.progress_files import ProgressFiles, changed_order
 from millrace.hosts.spark.exchange.buckets import split
 from millrace.hosts.spark.exchange.rows import STREAM_PORT, Row, exchange_rows
+from millrace.hosts.spark.operator_reports import meter, operator_reports
 from millrace.hosts.spark.source.feed_files import count_removed, file_name
 from millrace.hosts.spark.source.stream_files import FileScan, Listing
 from millrace.hosts.spark.source.stream_partitions import SlicePartition, chunks_of
@@ -181,7 +182,7 @@ class StreamLowLevel:
         live = (self.stream_name,) if self._measured_by_clock else ()
         graph = self.plan.low(self.stream_name)
         use_tables(graph, Path(self.folder) / TABLES, self.tables)
-        executor = Executor(graph, live=live)
+        executor = Executor(graph, live=live, meter=meter)
         ingress = executor.ingress[self.stream_name]
         ingress.frozen = bool(self._stream.time.partitions) and not alone
         if before:
@@ -214,8 +215,13 @@ class StreamLowLevel:
         with watch("pack"):
             packed = self._packed(gathered, number)
         yield packed
-        malformed = executor.malformed(self.plan.queries_of_ports())
-        further = {"malformed": malformed, "disorder": ingress.disorder.save(), "took": watch.took}
+        queries = self.plan.queries_of_ports()
+        further = {
+            "malformed": executor.malformed(queries),
+            "disorder": ingress.disorder.save(),
+            "took": watch.took,
+            "operators": operator_reports(graph.operators(), now, queries),
+        }
         note = json.dumps({**summary, **further})
         yield exchange_rows([Row(bucket, STREAM_PORT, index, note=note) for bucket in self.buckets])
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from millrace.hosts.spark.commit_log.progress_files import Order, ProgressFiles, changed_order
 from millrace.hosts.spark.exchange.rows import unpack
+from millrace.hosts.spark.operator_reports import Told, added, meter, operator_reports
 from millrace.hosts.spark.stage.bucket_input import BucketInput, Summary
 from millrace.hosts.spark.stage.bucket_modes import mode_reports
 from millrace.hosts.spark.stage.bucket_queues import BucketQueues, titles_of
@@ -30,7 +31,6 @@ from millrace.kernel.elements import Batch, Cause, user_table
 from millrace.kernel.graph.ets_demand import sources_behind, wanted
 from millrace.kernel.graph.executor import Executor
 from millrace.kernel.graph.graph import Graph
-from millrace.kernel.graph.operator_modes import operator_metrics
 from millrace.kernel.graph.snapshot import Place
 from millrace.kernel.progress.ingress import Ingress
 from millrace.kernel.progress.quarantine import merged
@@ -103,6 +103,8 @@ class Bucket:
     """By port the last promise of each such bucket about pairs of times."""
     wants: dict[str, int] = field(default_factory=dict)
     """The bounds that later levels wait for."""
+    low: dict[str, Told] = field(default_factory=dict)
+    """By stream what its operators below the exchanges have said so far."""
     results: dict[str, int] = field(default_factory=dict)
     segments: dict[Place, int] = field(default_factory=dict)
     """Where in the state store each live segment is."""
@@ -124,7 +126,7 @@ class Bucket:
         graph = plan.high(number)
         level = Level.of(plan, number, graph)
         edges = {stream.name: Ingress(stream.time) for stream in plan.network.streams()}
-        executor = Executor(graph)
+        executor = Executor(graph, meter=meter)
         executor.name_streams({port: each.stream.name for port, each in level.exchanges.items()})
         for port, exchange in level.exchanges.items():
             if not exchange.attribute:
@@ -197,6 +199,7 @@ class Bucket:
         known["disorder"] = dict(sum((Counter(each.get("disorder", {})) for each in (known, *summaries)), Counter()))
         if any(summary["aside"] for summary in summaries):
             known["aside"] = merged(known.get("aside", {}), *(summary["aside"] for summary in summaries)).save()
+        self.low[stream] = added(self.low.get(stream, {}), [each["operators"] for each in summaries])
         known["files"] = max(summary["files"] for summary in summaries)
         edge.follow(summaries)
         self.orders[stream] = changed_order(edge, summaries[0]["order"].get("runs", ()))
@@ -280,9 +283,10 @@ class Bucket:
                 "malformed": self.executor.malformed(self.queries_of_ports),
                 "joins": mode_reports(metrics.joins, self.crossing),
                 "aggregates": mode_reports(metrics.aggregates, self.crossing),
-                "operators": self._operators(now),
+                "operators": operator_reports(self.executor.graph.operators(), now, self.queries_of_ports),
             },
-            "bounds": {node.name: node.bound for node in self.executor.graph.operators()},
+            "low": {name: each for stream in self.ports for name, each in self.low.get(stream, {}).items()},
+            "bounds": self._low_bounds() | {node.name: node.bound for node in self.executor.graph.operators()},
             "releases": self._releases(),
             "now": now,
             "plan": self.version,
@@ -301,14 +305,10 @@ class Bucket:
         self.executor.forget_releases()
         return found
 
-    def _operators(self, now: int) -> dict[str, Any]:
-        """What each operator says of itself, as plain data whose numbers add up over buckets."""
-        found = {
-            node.name: asdict(operator_metrics(node, now, self.queries_of_ports))
-            for node in self.executor.graph.operators()
-        }
-        # The least bound of all buckets counts, so it is told apart.
-        return {name: {k: v for k, v in each.items() if k != "bound"} for name, each in found.items()}
+    def _low_bounds(self) -> dict[str, int]:
+        """The bounds of operators below the exchanges: those of their streams, where these have only one."""
+        own = {stream: self.low.get(stream, {}) for stream in self.ports if not self.edges[stream].contract.also}
+        return {name: self.edges[stream].bound for stream, operators in own.items() for name in operators}
 
     def _known(self, stream: str) -> dict[str, Any]:
         """The accounting of a stream and how far it has come, with the ETS that were made for its ports.
@@ -343,6 +343,7 @@ class Bucket:
             "segments": [[node, part, place] for (node, part), place in self.segments.items()],
             "edges": {stream: edge.save(self.orders[stream]) for stream, edge in self.edges.items()},
             "streams": self.streams,
+            "low": self.low,
             "bounds": self.bounds,
             "joints": self.joints,
             "wants": self.wants,
@@ -364,6 +365,7 @@ class Bucket:
                 self.edges[stream].restore(self.progress_files.whole(saved))
                 self.orders[stream] = saved["order"]
         self.streams = {stream: known for stream, known in note["streams"].items() if stream in self.edges}
+        self.low = {stream: told for stream, told in note.get("low", {}).items() if stream in self.edges}
         self.bounds, self.joints = (
             {port: known for port, known in note[name].items() if port in self.level.arriving}
             for name in ("bounds", "joints")

@@ -9,6 +9,7 @@ Rules:
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -65,8 +66,12 @@ class ZoneClock:
 
     def instants(self, numbers: Times) -> Times:
         """The first time at which the clock has shown each time."""
-        if not len(numbers):
-            return numbers
+        if len(numbers) <= 1:
+            # The end of the next window is asked for at every step, and it is nearly always the one of the step before.
+            return np.array([_instant(self.zone, number) for number in numbers.tolist()], np.int64)
+        return self._instants(numbers)
+
+    def _instants(self, numbers: Times) -> Times:
         near = numbers - self._offsets(numbers)
         before, after = self._offsets(near - _NEAR), self._offsets(near + _NEAR)
         found: Times = numbers - before
@@ -96,6 +101,11 @@ class ZoneClock:
             is_after = self._offsets(middle) == wanted
             first, last = np.where(is_after, first, middle), np.where(is_after, middle, last)
         return last
+
+
+@lru_cache(maxsize=1024)
+def _instant(zone: str, number: int) -> int:
+    return int(ZoneClock(zone)._instants(np.array([number], np.int64))[0])
 
 
 class MonthCount:

@@ -44,7 +44,14 @@ def test_modules_of_the_user_are_found_and_installed_ones_are_not(own_code: Path
 
 def test_of_a_package_all_files_are_sent(own_code: Path, tmp_path: Path) -> None:
     archive = zipped([own_code / "shipped_module.py", own_code / "shipped_package"], tmp_path / "all.zip")
-    assert names(archive) == {"shipped_module.py", *(f"shipped_package/{n}.py" for n in ("__init__", "inner", "later"))}
+    modules = ("shipped_module", *(f"shipped_package/{name}" for name in ("__init__", "inner", "later")))
+    assert names(archive) == {f"{each}.{kind}" for each in modules for kind in ("py", "pyc")}
+
+
+def test_a_file_that_is_no_python_is_sent_as_it_is(own_code: Path, tmp_path: Path) -> None:
+    (own_code / "shipped_package" / "template.py").write_text("def {{ name }}():\n")
+    archive = zipped([own_code / "shipped_package"], tmp_path / "all.zip")
+    assert {each for each in names(archive) if "template" in each} == {"shipped_package/template.py"}
 
 
 @pytest.mark.slow
@@ -52,7 +59,15 @@ def test_python_can_import_this_package_from_what_is_sent(tmp_path: Path) -> Non
     archive = zipped([PACKAGE], tmp_path / "millrace.zip")
     told = "import millrace.hosts.spark.stage.stage as stage; print(stage.__file__)"
     ran = subprocess.run([sys.executable, "-c", told], env={"PYTHONPATH": str(archive)}, capture_output=True, text=True)
-    assert ran.stdout.startswith(str(archive)), ran.stderr
+    assert ran.stdout.strip() == f"{archive}/millrace/hosts/spark/stage/stage.pyc", ran.stderr
+
+
+def test_a_worker_of_another_python_takes_the_module(own_code: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("millrace.hosts.spark.session.shipped_code.MAGIC_NUMBER", b"1\x00\r\n")
+    archive = zipped([own_code / "shipped_package"], tmp_path / "all.zip")
+    told = "import shipped_package.inner as inner; print(inner.__file__)"
+    ran = subprocess.run([sys.executable, "-c", told], env={"PYTHONPATH": str(archive)}, capture_output=True, text=True)
+    assert ran.stdout.strip() == f"{archive}/shipped_package/inner.py", ran.stderr
 
 
 def session(master: str, sent: list[str], application: str) -> Any:
@@ -77,7 +92,7 @@ def test_a_cluster_is_sent_what_is_new_and_nothing_twice(own_code: Path, tmp_pat
     (own_code / "shipped_more.py").write_text("")
     __import__("shipped_more")
     ship(cluster)
-    assert names(Path(sent[1])) == {"shipped_more.py"}
+    assert names(Path(sent[1])) == {"shipped_more.py", "shipped_more.pyc"}
     assert Path(sent[0]).name != Path(sent[1]).name
 
 
