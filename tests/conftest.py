@@ -68,16 +68,16 @@ _ON_SPARK = re.compile(
     r"[\[-]spark[\]-]|_on_spark|leaves?_spark|/hosts/spark/test_(host|progress)\.py|/e2e/test_native\.py|/test_matrix\.py"
 )
 """Tests that share the Spark session of their process, by their names."""
-_KAFKA, _WHOLE_RUNS, _OTHERS = "spark and kafka", "whole runs on spark", "spark"
-_LANES = {"crash": _KAFKA, "e2e": _WHOLE_RUNS}
-"""Three lanes, for most of the time on Spark is waiting: with fewer the other workers would wait for one at the end."""
+_WHOLE_RUNS, _OTHERS = "whole runs on spark, and kafka", "spark"
+_LANES = {"crash": _WHOLE_RUNS, "e2e": _WHOLE_RUNS}
+"""Two lanes of about one length: each starts Spark and its Python processes, half a minute of processor time."""
 
 
 def _lane(nodeid: str) -> str:
     """What is given to a worker as a whole: a file, or the tests that share a Spark session or the Kafka broker."""
     file = nodeid.partition("::")[0]
     if "kafka" in file and "/unit/" not in file:
-        return _KAFKA
+        return _WHOLE_RUNS
     return _LANES.get(nodeid.split("/")[1], _OTHERS) if _ON_SPARK.search(nodeid) else file
 
 
@@ -109,7 +109,7 @@ def pytest_unconfigure() -> None:
 
 
 class Lanes(LoadScopeScheduling):  # type: ignore[misc]
-    """Whole files to the workers, and the tests that share a Spark session to three of them."""
+    """Whole files to the workers, and the tests that share a Spark session to two of them."""
 
     def _split_scope(self, nodeid: str) -> str:
         return _lane(nodeid)

@@ -30,14 +30,14 @@ CREATE QUERY before INTO latest AS
 
 @contextmanager
 def growing(
-    folder: Path, first: int, every: float = 0.1, add: Callable[[Path, int], None] = add_file
+    folder: Path, first: int, every: float = 0.1, add: Callable[[Path, int], None] = add_file, most: int = 1_400
 ) -> Iterator[Callable[[], int]]:
-    """Files added to the stream's folder all the while; calling it says how many there are."""
+    """Files added to the stream's folder all the while, up to `most`; calling it says how many there are."""
     done, count = Event(), [first]
 
     def grow() -> None:
         # A file is a minute of one day.
-        while not done.wait(every) and count[0] < 1_400:
+        while not done.wait(every) and count[0] < most:
             add(folder, count[0])
             count[0] += 1
 

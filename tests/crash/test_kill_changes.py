@@ -150,7 +150,7 @@ def killed_in_a_change(kill: Kill, query: str, run: list[object], folder: Path, 
     """Add a query to a run on Spark that is killed there; how many files there are then."""
     before = newest(folder)
     with (
-        growing(folder, files, every=2.0) as count,
+        growing(folder, files, every=2.0, most=files + 5) as count,
         killing(kill) as struck,
         Started(*run, "--trigger", "100 milliseconds", folder=folder) as started,
     ):

@@ -59,8 +59,8 @@ def test_the_growing_workloads_have_true_answers(kind: str, times: int, tmp_path
     assert check(task.workload, task.output("local host", 1), "local host") > 0
 
 
+@pytest.mark.long
 @pytest.mark.spark
-@pytest.mark.slow
 def test_a_count_behind_a_join_leaves_spark_in_the_micro_batch_that_completes_it(
     tmp_path: Path, spark_session: Any
 ) -> None:
@@ -73,8 +73,8 @@ def test_a_count_behind_a_join_leaves_spark_in_the_micro_batch_that_completes_it
     assert left.latency is not None and 0 < left.latency[0] <= left.latency[1]
 
 
+@pytest.mark.long
 @pytest.mark.spark
-@pytest.mark.slow
 def test_all_windows_of_a_union_leave_spark_though_one_stream_has_stopped(tmp_path: Path, spark_session: Any) -> None:
     task = Task(silent_source(tmp_path / "in", seconds=6.0, busy=100.0), tmp_path / "runs", 1, files_per_batch=None)
     live(task, OURS, spark_session)

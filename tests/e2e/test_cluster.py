@@ -17,7 +17,7 @@ from tests.crash.network import SCRIPT, add_minute, expected, project, results
 from tests.e2e.cluster import SPARK_CLASS, Cluster, NoClusterError, cluster_in
 from tests.e2e.commands import Started, millrace_process, wait_for
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 MEASURES = """
 import widths
@@ -112,7 +112,6 @@ def widths(folder: Path) -> Counter[tuple[str, str]]:
     return found
 
 
-@pytest.mark.long
 def test_lost_executors_and_workers_lose_and_repeat_nothing(cluster: Cluster, tmp_path: Path) -> None:
     script, files = project(tmp_path, 3), 3
     run = ["run", script, "--master", cluster.url, "--checkpoint", "state"]

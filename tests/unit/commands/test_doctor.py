@@ -83,6 +83,7 @@ def test_the_doctor_does_not_import_spark() -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_a_deep_report_starts_spark() -> None:
+@pytest.mark.usefixtures("spark_session")
+def test_a_deep_report_counts_on_spark() -> None:
     session = by_name(doctor.report(deep=True))["spark session"]
     assert session.ok, session

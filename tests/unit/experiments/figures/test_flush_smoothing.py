@@ -32,7 +32,7 @@ def test_entries_that_leave_one_by_one_are_work_and_no_burst() -> None:
     assert greatest_rate(spread, spread) == pytest.approx(1000 / (1000 * PACKET + 500 * FLUSH), rel=0.01)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_real_operator_bursts_in_order_and_not_lazily() -> None:
     rates = [SmoothingCase(300_000, 600_000, policy).measure()["rate"] for policy in ("in_order", "lazy_flush(2)")]
     assert rates[1] > 1.4 * rates[0]

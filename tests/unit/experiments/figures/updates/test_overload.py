@@ -48,7 +48,7 @@ def test_in_the_mix_a_fifth_of_the_keys_is_fast() -> None:
     assert counts[:200].min() > counts[200:].max()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_queries_together_are_less_stale_than_with_a_share_each() -> None:
     together = QueriesCase(at_once=True, seconds=48.0, every=4.0).measure()
     shared = QueriesCase(at_once=False, slower=4, seconds=48.0, every=4.0).measure()

@@ -23,7 +23,7 @@ def test_slow_keys_come_at_once_or_at_any_time() -> None:
         assert len(set(first.values())) == moments
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_slow_keys_that_cut_are_fresher_and_fast_ones_no_staler() -> None:
     cut, in_place = (BurstCase(queue, 3).measure() for queue in (GUARDED, IN_PLACE))
     assert cut["slow"] < in_place["slow"] / 2
