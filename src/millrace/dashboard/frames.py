@@ -4,7 +4,8 @@ Rules:
 - All of it comes from a `Report` and a `Lag`, which every host gives. What a host does not know is None.
 - A rate is the difference to a frame some seconds before: micro-batches count in jumps.
 - A query is held back if the stream that it waits for has stood still for `HELD_AFTER`; one that waits for rows as
-  they come only waits.
+  they come only waits. This is counted to the moment of the `Lag`, as its sentence is: on Spark a stream may have sent
+  rows since then, which no micro-batch has committed yet.
 - Lengths of time are seconds. Times are text, by the clock of the host.
 """
 
@@ -60,7 +61,7 @@ def frame_of(seen: Observation, names: Mapping[str, str], before: Frame | None) 
             [names.get(start, start), names.get(end, end), port, rows, _point(bound)]
             for (start, end, port), (rows, bound) in report.arcs.items()
         ],
-        "queries": {name: _query(name, rows, report, lag, now, rates) for name, rows in report.results.items()},
+        "queries": {name: _query(name, rows, report, lag, rates) for name, rows in report.results.items()},
         "verdict": str(lag).splitlines(),
         "batches": list(report.batches),
     }
@@ -202,7 +203,7 @@ def _added(one: Frame, other: Frame) -> Frame:
 # Queries
 
 
-def _query(name: str, rows: int, report: Report, lag: Lag, now: Microseconds, rates: _Rates) -> Frame:
+def _query(name: str, rows: int, report: Report, lag: Lag, rates: _Rates) -> Frame:
     latency = report.latency.get(name)
     queues = {title: each for title, each in report.queues.items() if title.partition("#")[0] == name}
     modes = [each for told in (report.joins, report.aggregates) for title, each in told.items() if _is_of(title, name)]
@@ -212,7 +213,7 @@ def _query(name: str, rows: int, report: Report, lag: Lag, now: Microseconds, ra
         "latency": None if latency is None or not latency.count else _latency(latency),
         "queue": _queue(list(queues.values())),
         "modes": [{"mode": each.mode, "switches": each.switches} for each in modes],
-        "wait": _wait(name, lag, now),
+        "wait": _wait(name, lag),
     }
 
 
@@ -245,7 +246,7 @@ def _queue(queues: Sequence[QueueMetrics]) -> Frame | None:
     }
 
 
-def _wait(query: str, lag: Lag, now: Microseconds) -> Frame | None:
+def _wait(query: str, lag: Lag) -> Frame | None:
     """What holds a query back, in words and by name; None if it does not wait."""
     wait = lag.waits.get(query)
     if wait is None or not wait.awaited:
@@ -254,20 +255,20 @@ def _wait(query: str, lag: Lag, now: Microseconds) -> Frame | None:
     stream = lag.streams[first.stream]
     lines = lag.sentences(query)
     moved = max(first.moved_at, stream.seen_at)
-    since = None if moved == NO_BOUND else now - moved
+    since = None if moved == NO_BOUND else lag.now - moved
     return {
         "stream": first.stream,
         "streams": list(dict.fromkeys(each.stream for each in wait.awaited)),
         "held": wait.held,
         "since": None if since is None else _seconds(since),
-        "stuck": _is_stuck(wait, stream, since),
+        "stuck": _is_stuck(wait, since),
         "sentence": lines[0],
         "lines": lines[1:],
-        "ets_in": None if first.ets_at is None else _seconds(first.ets_at - now),
+        "ets_in": None if first.ets_at is None else _seconds(first.ets_at - lag.now),
     }
 
 
-def _is_stuck(wait: Wait, stream: StreamLag, since: Microseconds | None) -> bool:
+def _is_stuck(wait: Wait, since: Microseconds | None) -> bool:
     """True if rows are held by a stream that stands still, and not only until its next row."""
     if not wait.held:
         return False

@@ -43,6 +43,15 @@ def test_a_query_is_held_back_when_the_stream_it_waits_for_stands_still() -> Non
     assert any("releases the first of them" in line for line in still["lines"])
 
 
+def test_what_holds_a_query_back_is_judged_at_the_moment_of_its_sentence_and_not_later() -> None:
+    # A micro-batch on Spark that takes long: the clock goes on, and what waits is known as of the last commit.
+    between = seen(NOW - HELD_AFTER // 2)
+    frame = frame_of(replace(between, report=replace(between.report, now=NOW + 9 * HELD_AFTER)), {}, None)
+    wait = frame["queries"]["q"]["wait"]
+    assert (wait["stuck"], wait["since"]) == (False, HELD_AFTER / 2e6)
+    assert "since 1 s" in wait["sentence"]
+
+
 def test_operators_have_the_names_of_the_picture() -> None:
     operators = {"join#1": OperatorMetrics(("q",), 50, 10), "join#2": OperatorMetrics(("q",), 5, 1)}
     found = frame_of(seen(operators=operators), {"join#1": "join#0", "join#2": "join#0"}, None)["operators"]
