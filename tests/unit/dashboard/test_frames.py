@@ -49,7 +49,7 @@ def test_what_holds_a_query_back_is_judged_at_the_moment_of_its_sentence_and_not
     frame = frame_of(replace(between, report=replace(between.report, now=NOW + 9 * HELD_AFTER)), {}, None)
     wait = frame["queries"]["q"]["wait"]
     assert (wait["stuck"], wait["since"]) == (False, HELD_AFTER / 2e6)
-    assert "since 1 s" in wait["sentence"]
+    assert " for 1 s" in wait["sentence"]
 
 
 def test_operators_have_the_names_of_the_picture() -> None:
