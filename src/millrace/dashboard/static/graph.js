@@ -238,6 +238,9 @@ function reached(picture, start, here, there) {
 
 /** The sentences about what holds results back. @param {Frame} frame @returns {HTMLElement[]} */
 export function whyCards(frame) {
+  if (!Object.keys(frame.streams).length) {
+    return [h("p", { class: "starting" }, "The run is starting: figures come with its first micro-batch.")];
+  }
   const waits = Object.entries(frame.queries).flatMap(([query, told]) => told.wait ? [{ query, wait: told.wait }] : []);
   const stuck = waits.filter((each) => each.wait.stuck);
   if (!stuck.length) {
