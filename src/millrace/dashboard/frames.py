@@ -2,10 +2,11 @@
 
 Rules:
 - All of it comes from a `Report` and a `Lag`, which every host gives. What a host does not know is None.
-- A rate is the difference to a frame some seconds before: micro-batches count in jumps.
+- A frame is of a moment, `as_of`: now, or on Spark the last commit. Rates and lengths of time are counted to it, as
+  the sentences are: a stream may have sent rows since then, which no micro-batch has committed yet.
+- A rate is the difference to a frame of an earlier moment.
 - A query is held back if the stream that it waits for has stood still for `HELD_AFTER`; one that waits for rows as
-  they come only waits. This is counted to the moment of the `Lag`, as its sentence is: on Spark a stream may have sent
-  rows since then, which no micro-batch has committed yet.
+  they come only waits.
 - Lengths of time are seconds. Times are text, by the clock of the host.
 """
 
@@ -44,17 +45,20 @@ def frame_of(seen: Observation, names: Mapping[str, str], before: Frame | None) 
     """One frame; `names` are those of the picture, by the names that operators have on this host."""
     report, lag = seen.report, seen.lag
     now = report.now or lag.now
-    gone = 0.0 if before is None else (now - before["now"]) / 1e6
+    as_of = lag.now or now
+    gone = 0.0 if before is None else (as_of - before["as_of"]) / 1e6
     rates = _Rates(before, gone)
     return {
         "now": now,
+        "as_of": as_of,
+        "age": _seconds(max(0, now - as_of)),
         "clock": clock_text(now),
         "elapsed": report.elapsed,
         "steps": report.steps,
         "held": report.held,
         "state_bytes": report.state_bytes,
         "streams": {
-            name: _stream(name, source, lag.streams.get(name), now, rates) for name, source in report.sources.items()
+            name: _stream(name, source, lag.streams.get(name), as_of, rates) for name, source in report.sources.items()
         },
         "operators": _operators(report.operators, names, rates),
         "arcs": [

@@ -51,6 +51,7 @@ class QueryCard {
       new Chart("Latency", [{ name: `query/${name}/p50`, label: "p50", color: "--blue" },
         { name: `query/${name}/p99`, label: "p99", color: "--orange", dash: [5, 3] }], "length"),
     ];
+    this.charts[1].figure.hidden = true;
     this.stale = new Chart("Staleness, mean of keys", [{ name: `query/${name}/staleness`, label: "staleness",
       color: "--purple" }], "length");
     this.hasQueue = false;
@@ -82,13 +83,14 @@ class QueryCard {
     this.facts.replaceChildren(...facts([
       ["Throughput", rate(told.rate)],
       ["Results", number(told.rows)],
-      ["Latency p50", length(told.latency?.p50)],
-      ["Latency p99", length(told.latency?.p99)],
+      ...(told.latency ? [["Latency p50", length(told.latency.p50)], ["Latency p99", length(told.latency.p99)]] : []),
       ["Held", told.wait ? number(told.wait.held) : "0"],
       ...(queue ? [["Queue", queue.policy], ["Keys", number(queue.keys)], ["Waiting keys", number(queue.waiting)],
         ["Superseded", number(queue.superseded)], ["Staleness", length(queue.staleness)]] : []),
-      ...told.modes.map((each) => ["Mode", `${each.mode}, ${each.switches} switches`]),
+      ...told.modes.map((each) => ["Mode", `${each.mode}${each.switches ? `, changed ${each.switches} ×` : ""}`]),
     ]));
+    // On Spark latency is not measured.
+    if (told.latency) this.charts[1].figure.hidden = false;
     if (queue && !this.hasQueue) {
       this.hasQueue = true;
       this.charts.push(this.stale);
