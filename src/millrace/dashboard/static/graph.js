@@ -194,7 +194,7 @@ function nodeLines(node, frame) {
     return { lines: [`${rate(told.rate)} · ${number(told.rows)} in all`, latency], badge: "" };
   }
   const told = frame.operators[node.name];
-  if (!told) return { lines: ["works where the stream is read", ""], badge: "" };
+  if (!told) return { lines: ["no figures yet", ""], badge: "" };
   const held = told.held ? `holds ${number(told.held)} · ` : "";
   return { lines: [`in ${rate(told.in_rate)} · busy ${percent(told.busy)}`,
     `${held}${bytes(told.state_bytes)} · idle ${percent(told.idle_share)}`], badge: "" };
