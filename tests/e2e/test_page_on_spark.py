@@ -25,8 +25,9 @@ def test_the_page_shows_a_run_on_spark_its_micro_batches_and_what_holds_it_back(
             assert "all rows came in order; you declared ORDERED" in page.locator("[data-stream=clicks]").inner_text()
             shot(page, "spark")
             shop.silent.set()
-            # Where a micro-batch takes seconds, the query may have stood still for clicks before.
-            page.locator(".why.stuck[data-query=bought]", has_text='bought waits for stream "orders"').wait_for()
+            why = page.locator(".why.stuck[data-query=bought]")
+            why.wait_for()
+            assert 'bought waits for stream "orders"' in why.inner_text()
             assert "orders" in page.locator("#canvas .node.cause .title").all_text_contents()
             page.fill("#change-text", "ADD QUERY big AS SELECT user, amount FROM orders WHERE amount > 1")
             page.click("text=Show what changes")

@@ -20,7 +20,7 @@ CREATE SINK out TO csv OPTIONS (path 'out');
 CREATE QUERY both INTO out AS
   SELECT link, ts FROM main UNION ALL SELECT link, ts FROM side ORDER BY ts;
 """
-STALLED = 'both waits for stream "side", partition link = 3, whose bound stands at 2024-01-01 00:00:05 since '
+STALLED = 'both waits for stream "side", partition link = 3, whose bound has stood at 2024-01-01 00:00:05 for '
 
 
 def write(folder: Path, stream: str, number: int, *rows: tuple[int, int]) -> None:

@@ -146,7 +146,7 @@ def _java() -> Check:
     home = os.environ.get("JAVA_HOME")
     command = str(Path(home, "bin", "java")) if home else "java"
     try:
-        ran = subprocess.run([command, "-version"], capture_output=True, text=True, timeout=60, check=False)
+        ran = subprocess.run([command, "-version"], capture_output=True, text=True, timeout=600, check=False)
     except (OSError, subprocess.SubprocessError):
         return Check("java", False, f'"{command}" does not start', hint)
     text = ran.stderr + ran.stdout

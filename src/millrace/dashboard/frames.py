@@ -2,7 +2,9 @@
 
 Rules:
 - All of it comes from a `Report` and a `Lag`, which every host gives. What a host does not know is None.
-- A rate is the difference to a frame some seconds before: micro-batches count in jumps.
+- A frame is of a moment, `as_of`: now, or on Spark the last commit. Rates and lengths of time are counted to it, as
+  the sentences are: a stream may have sent rows since then, which no micro-batch has committed yet.
+- A rate is the difference to a frame of an earlier moment.
 - A query is held back if the stream that it waits for has stood still for `HELD_AFTER`; one that waits for rows as
   they come only waits.
 - Lengths of time are seconds. Times are text, by the clock of the host.
@@ -43,24 +45,27 @@ def frame_of(seen: Observation, names: Mapping[str, str], before: Frame | None) 
     """One frame; `names` are those of the picture, by the names that operators have on this host."""
     report, lag = seen.report, seen.lag
     now = report.now or lag.now
-    gone = 0.0 if before is None else (now - before["now"]) / 1e6
+    as_of = lag.now or now
+    gone = 0.0 if before is None else (as_of - before["as_of"]) / 1e6
     rates = _Rates(before, gone)
     return {
         "now": now,
+        "as_of": as_of,
+        "age": _seconds(max(0, now - as_of)),
         "clock": clock_text(now),
         "elapsed": report.elapsed,
         "steps": report.steps,
         "held": report.held,
         "state_bytes": report.state_bytes,
         "streams": {
-            name: _stream(name, source, lag.streams.get(name), now, rates) for name, source in report.sources.items()
+            name: _stream(name, source, lag.streams.get(name), as_of, rates) for name, source in report.sources.items()
         },
         "operators": _operators(report.operators, names, rates),
         "arcs": [
             [names.get(start, start), names.get(end, end), port, rows, _point(bound)]
             for (start, end, port), (rows, bound) in report.arcs.items()
         ],
-        "queries": {name: _query(name, rows, report, lag, now, rates) for name, rows in report.results.items()},
+        "queries": {name: _query(name, rows, report, lag, rates) for name, rows in report.results.items()},
         "verdict": str(lag).splitlines(),
         "batches": list(report.batches),
     }
@@ -202,7 +207,7 @@ def _added(one: Frame, other: Frame) -> Frame:
 # Queries
 
 
-def _query(name: str, rows: int, report: Report, lag: Lag, now: Microseconds, rates: _Rates) -> Frame:
+def _query(name: str, rows: int, report: Report, lag: Lag, rates: _Rates) -> Frame:
     latency = report.latency.get(name)
     queues = {title: each for title, each in report.queues.items() if title.partition("#")[0] == name}
     modes = [each for told in (report.joins, report.aggregates) for title, each in told.items() if _is_of(title, name)]
@@ -212,7 +217,7 @@ def _query(name: str, rows: int, report: Report, lag: Lag, now: Microseconds, ra
         "latency": None if latency is None or not latency.count else _latency(latency),
         "queue": _queue(list(queues.values())),
         "modes": [{"mode": each.mode, "switches": each.switches} for each in modes],
-        "wait": _wait(name, lag, now),
+        "wait": _wait(name, lag),
     }
 
 
@@ -245,7 +250,7 @@ def _queue(queues: Sequence[QueueMetrics]) -> Frame | None:
     }
 
 
-def _wait(query: str, lag: Lag, now: Microseconds) -> Frame | None:
+def _wait(query: str, lag: Lag) -> Frame | None:
     """What holds a query back, in words and by name; None if it does not wait."""
     wait = lag.waits.get(query)
     if wait is None or not wait.awaited:
@@ -254,20 +259,20 @@ def _wait(query: str, lag: Lag, now: Microseconds) -> Frame | None:
     stream = lag.streams[first.stream]
     lines = lag.sentences(query)
     moved = max(first.moved_at, stream.seen_at)
-    since = None if moved == NO_BOUND else now - moved
+    since = None if moved == NO_BOUND else lag.now - moved
     return {
         "stream": first.stream,
         "streams": list(dict.fromkeys(each.stream for each in wait.awaited)),
         "held": wait.held,
         "since": None if since is None else _seconds(since),
-        "stuck": _is_stuck(wait, stream, since),
+        "stuck": _is_stuck(wait, since),
         "sentence": lines[0],
         "lines": lines[1:],
-        "ets_in": None if first.ets_at is None else _seconds(first.ets_at - now),
+        "ets_in": None if first.ets_at is None else _seconds(first.ets_at - lag.now),
     }
 
 
-def _is_stuck(wait: Wait, stream: StreamLag, since: Microseconds | None) -> bool:
+def _is_stuck(wait: Wait, since: Microseconds | None) -> bool:
     """True if rows are held by a stream that stands still, and not only until its next row."""
     if not wait.held:
         return False

@@ -25,7 +25,7 @@ from millrace.plan.physical.stages import physical
 EVERY = 1.0
 """Seconds between two looks."""
 _RATE_OVER = 3
-"""How many frames before the newest the rates are counted from."""
+"""How many moments before the newest the rates are counted from."""
 
 
 class Sampler:
@@ -97,7 +97,9 @@ class Sampler:
 
     def _put(self, seen: Observation) -> None:
         frame = frame_of(seen, self._names, self._recent[0] if self._recent else None)
-        self._recent.append(frame)
+        if not self._recent or frame["as_of"] != self._recent[-1]["as_of"]:
+            # On Spark many frames are of one commit.
+            self._recent.append(frame)
         with self._news:
             number = self._newest[0] + 1
             text = self.history.add(number, time.time(), {**frame, "picture": self._picture[0]})

@@ -72,8 +72,11 @@ def without(column: Values, words: Iterable[str]) -> Values:
     return pc.if_else(is_word, pa.scalar(None, pa.string()), column)
 
 
-def column_kind(name: str, column: Values) -> ColumnKind:
-    """The kind of a column; one that is not text has its type already."""
+def column_kind(name: str, column: Values, *, commas_are_decimal: bool = True) -> ColumnKind:
+    """The kind of a column; one that is not text has its type already.
+
+    Where fields are separated by commas, a comma in a number is that of thousands: 1,234.
+    """
     words: tuple[str, ...] = ()
     kind, nearly, commas = column.type, "", False
     if pa.types.is_string(column.type):
@@ -81,7 +84,7 @@ def column_kind(name: str, column: Values) -> ColumnKind:
         if words:
             column = without(column, words)
         if pa.types.is_string(kind):
-            nearly, commas = _nearly_number(column), _matches_all(column, _COMMA_NUMBER)
+            nearly, commas = _nearly_number(column), commas_are_decimal and _matches_all(column, _COMMA_NUMBER)
     scalar = not pa.types.is_nested(column.type)
     distinct = pc.count_distinct(column).as_py() if scalar else 0
     return ColumnKind(name, kind, len(column), column.null_count, distinct, words, commas, nearly)

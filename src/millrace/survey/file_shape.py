@@ -97,10 +97,12 @@ def _csv_shape(shape: FileShape) -> FileShape:
     head = next((text for text in (_head(Path(file)) for file in shape.files) if text.strip()), b"")
     if not head:
         raise RequestError(f'"{shape.path}" is empty', hint="Give a file that has at least a line of column names.")
-    lines = head.decode("utf-8", "replace")
-    lines = lines if len(head) < _HEAD_BYTES - 3 else lines[: lines.rfind("\n") + 1]
+    whole = len(head) < _HEAD_BYTES - 3
+    head = head if whole else head[: head.rfind(b"\n") + 1]
+    lines = _text(shape.path, head)
     delimiter, sure_delimiter = _delimiter(lines)
     rows = _rows(lines, delimiter)
+    _check_start(shape.path, rows)
     header, sure_header = _has_header(rows)
     width = Counter(map(len, rows)).most_common(1)[0][0]
     names = rows[0] if header else [f"column_{number}" for number in range(1, width + 1)]
@@ -108,6 +110,44 @@ def _csv_shape(shape: FileShape) -> FileShape:
     options |= {} if header else {"header": "false"}
     sure = {**shape.sure, "delimiter": sure_delimiter, "header": sure_header}
     return FileShape(shape.path, shape.files, "csv", options, names, sure)
+
+
+def _text(path: str, head: bytes) -> str:
+    """The first lines as text; refuses what is written in another encoding, but not one line that is torn."""
+    wrong = [line for line in head.splitlines() if not _is_utf_8(line)]
+    if len(wrong) > 1 and len(wrong) * 20 > head.count(b"\n"):
+        raise RequestError(
+            f'"{path}" is not UTF-8: {len(wrong):,} of its first {head.count(10):,} lines hold other bytes',
+            hint=f"Write it as UTF-8 first, if it is from Windows: iconv -f WINDOWS-1252 -t UTF-8 {path} > other.csv",
+        )
+    return head.decode("utf-8", "replace")
+
+
+def _is_utf_8(line: bytes) -> bool:
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _check_start(path: str, rows: Sequence[Sequence[str]]) -> None:
+    """Refuse lines before the header: a run could not leave them out."""
+    width = Counter(map(len, rows)).most_common(1)[0][0]
+    before = 0
+    while before < len(rows) and _is_remark(rows[before], width):
+        before += 1
+    if before:
+        raise RequestError(
+            f'"{path}" begins with {before} {"line" if before == 1 else "lines"} that {"is" if before == 1 else "are"} '
+            "neither names of columns nor rows",
+            hint=f"Leave them out first: tail -n +{before + 1} {path} > other.csv",
+        )
+
+
+def _is_remark(row: Sequence[str], width: int) -> bool:
+    """True for a comment that is not as wide as the rows, and for the line by which Excel names the delimiter."""
+    return (row[0].lstrip().startswith("#") and len(row) != width) or row[0].startswith("sep=")
 
 
 def _rows(lines: str, delimiter: str) -> list[list[str]]:

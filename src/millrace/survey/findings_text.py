@@ -16,7 +16,7 @@ def findings_text(found: Proposal) -> Iterator[str]:
     shape, rows = found.shape, found.rows
     files = f", {len(shape.files):,} files" if len(shape.files) > 1 else ""
     which = "" if rows.whole else "the first "
-    yield f"{shape.path}: {shape.format}{files}, {which}{rows.rows:,} rows, {len(found.kinds)} columns"
+    yield f"{shape.path}: {shape.format}{files}, {which}{_counted(rows.rows, 'row')}, {_counted(len(found.kinds), 'column')}"
     if shape.format == "csv":
         delimiter = {"\\t": "tab"}.get(shape.options.get("delimiter", ","), shape.options.get("delimiter", ","))
         yield _line("delimiter", delimiter, shape.sure["delimiter"])
@@ -25,9 +25,10 @@ def findings_text(found: Proposal) -> Iterator[str]:
     if found.null_words:
         yield _line("nulls", f"written as {', '.join(found.null_words)}", "likely")
     if rows.malformed:
-        yield _line("malformed", f"{rows.malformed:,} rows cannot be read, and are skipped", "sure")
+        yield _line("malformed", f"{_counted(rows.malformed, 'row')} that cannot be read: skipped", "sure")
     if rows.left_out:
-        yield _line("left out", f"columns without a name or type: {', '.join(map(repr, rows.left_out))}", "sure")
+        names = ", ".join(map(repr, rows.left_out))
+        yield _line("left out", f"columns without a name, with that of another, or of no known type: {names}", "sure")
     for kind in found.kinds:
         if kind.nearly:
             yield _line("column", f"{kind.name} is text because of values such as {kind.nearly!r}", "sure")
@@ -43,8 +44,14 @@ def _time_lines(found: Proposal) -> Iterator[str]:
     others = f"; or {', '.join(each.column for each in found.times[1:])}" if found.times[1:] else ""
     either = f" (or {found.time.either})" if found.time.either else ""
     yield _line("time", f"{found.time.column}, {found.time.format}{either}{others}", found.time.sure)
+    if found.time.unfit:
+        yield _line("malformed", f"{_counted(found.time.unfit, 'row')} without a time there, but other text: skipped", "sure")
     yield _line("disorder", disorder_text(found.profile), "measured")
     yield _line("gaps", gap_text(found.profile), "measured")
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _line(what: str, text: str, sure: str) -> str:
@@ -54,7 +61,7 @@ def _line(what: str, text: str, sure: str) -> str:
 def disorder_text(profile: TimeProfile) -> str:
     """How far rows are out of order."""
     if not profile.worst:
-        return f"all {profile.rows:,} rows are in order of time"
+        return "the rows are in order of time"
     part = 100 * profile.late_rows / profile.rows
     return (
         f"{part:.1f} % of rows are late: half of them by at most {part_text(profile.half)}; of all rows 99 % by at "

@@ -51,7 +51,8 @@ def proposal(path: str) -> Proposal:
     """What a file or folder holds."""
     shape = file_shape(path)
     rows = sampled_rows(shape)
-    kinds = [column_kind(name, column) for name, column in rows.columns.items()]
+    decimal = shape.format != "csv" or "delimiter" in shape.options
+    kinds = [column_kind(name, column, commas_are_decimal=decimal) for name, column in rows.columns.items()]
     times = time_choices(rows.columns, kinds)
     time = times[0] if times else None
     keys = key_choices(rows.columns, kinds, time)

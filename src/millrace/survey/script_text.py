@@ -48,7 +48,7 @@ def _head(found: Proposal, file: str) -> Iterator[str]:
 
 def _stream(found: Proposal) -> Iterator[str]:
     if found.rows.left_out:
-        yield f"-- Not declared, for want of a name or type of their own: {', '.join(map(repr, found.rows.left_out))}."
+        yield f"-- Not declared, because each needs a name and a type of its own: {', '.join(map(repr, found.rows.left_out))}."
     yield f"CREATE STREAM {name_text(found.name)} ("
     yield from _columns(found)
     yield ")"
@@ -85,6 +85,8 @@ def _time(found: Proposal) -> Iterator[str]:
     others = [f"{each.column} ({each.format})" for each in found.times[1:]]
     if others:
         yield f"  -- Other columns that could be the time: {', '.join(others)}."
+    if time.unfit:
+        yield f"  -- {time.unfit:,} rows have no time there, but other text: they are skipped, and counted as quarantined."
     if time.nulls:
         yield f"  -- {time.nulls:,} rows have no time: they are set aside, and counted as quarantined."
     yield f"  -- {disorder_text(profile)}"
@@ -107,7 +109,7 @@ def _options(found: Proposal) -> str:
         options["timestamp_format"] = found.time.format
     if found.null_words:
         options["null_values"] = ",".join(found.null_words)
-    if found.rows.malformed:
+    if found.rows.malformed or (found.time is not None and found.time.unfit):
         options["on_malformed"] = "skip"
     return ", ".join(f"{name} '{value.replace(chr(39), chr(39) * 2)}'" for name, value in options.items())
 

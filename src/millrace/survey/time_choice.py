@@ -1,8 +1,9 @@
 """Which column is the time of a stream, and how the files write it.
 
 Rules:
-- A column of text is a time if all of its values fit ISO or one pattern; a column of numbers, if all are moments
-  between 1990 and 2100 in seconds, milliseconds, microseconds or nanoseconds, and its name or its order says so too.
+- A column of text is a time if its values fit ISO or one pattern: all of them, or, if it is named like a time, all but
+  one in twenty, such as a line of totals. A column of numbers is one if all are moments between 1990 and 2100 in
+  seconds, milliseconds, microseconds or nanoseconds, and its name or its order says so too.
 - Of several times that of the event is taken, not that of its receipt, and one without nulls.
 - Where day and month could be either, that order is taken by which fewer rows are out of order.
 """
@@ -20,9 +21,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millrace.connectors.files.conversion import UNFIT
+from millrace.connectors.files.conversion import UNFIT, from_text, text_pattern, unfit_positions
 from millrace.connectors.files.times.timestamp_patterns import timestamp_pattern
 from millrace.connectors.files.times.timestamps import TimeSpelling, timestamps
+from millrace.kernel.elements import TIMESTAMP
 from millrace.survey.column_kinds import ColumnKind, without
 
 Values = Any  # pa.ChunkedArray
@@ -36,8 +38,8 @@ _DATES = (
     *("yyyy/MM/dd", "yyyyMMdd", "dd-MMM-yyyy", "d MMM yyyy", "MMM d yyyy", "dd/MMM/yyyy", "dd/MM/yy", "MM/dd/yy"),
 )
 _CLOCKS = (
-    *("HH:mm:ss", "HH:mm", "HH:mm:ss.SSS", "HH:mm:ss.SSSSSS", "HHmmss", "H:mm"),
-    *("hh:mm:ss a", "hh:mm a", "h:mm a"),
+    *("HH:mm:ss", "HH:mm", "HH:mm:ss.SSS", "HH:mm:ss.SSSSSS", "HHmmss", "H:mm", "H:mm:ss"),
+    *("hh:mm:ss a", "hh:mm a", "h:mm a", "h:mm:ss a"),
 )
 _TAILS = tuple(product((" ", "'T'", ":", ", ", ""), _CLOCKS, ("", "XXX", " Z")))
 _PROBED = 100
@@ -60,6 +62,8 @@ class TimeChoice:
     score: float
     either: str = ""
     """Another format that all values fit too."""
+    unfit: int = 0
+    """How many of its values are no times."""
 
     @property
     def sure(self) -> str:
@@ -82,14 +86,37 @@ def _choice(kind: ColumnKind, column: Values) -> TimeChoice | None:
         return _of_numbers(kind, column)
     if not (pa.types.is_string(column.type) or pa.types.is_temporal(column.type)):
         return None
-    formats = list(_text_formats(column)) if pa.types.is_string(column.type) else ["iso"]
-    read = [(format, _micros(column, format)) for format in formats]
-    fitting = [(format, times) for format, times in read if times is not None]
+    is_text = pa.types.is_string(column.type)
+    fitting = _fitting(column, list(_text_formats(column)) if is_text else ["iso"])
+    unfit = 0
+    if not fitting and is_text and _NAMED.search(kind.name):
+        times_alone, unfit = _without_unfit(column)
+        fitting = _fitting(times_alone, list(_text_formats(times_alone))) if unfit else []
     if not fitting:
         return None
     format, times = min(fitting, key=lambda each: _disordered(each[1]))
     others = [each for each, read in fitting if each != format and not np.array_equal(read, times)]
-    return TimeChoice(kind.name, format, times, column.null_count, _score(kind, times) + 3, next(iter(others), ""))
+    score = _score(kind, times) + (2 if unfit else 3)
+    return TimeChoice(kind.name, format, times, column.null_count, score, next(iter(others), ""), unfit)
+
+
+def _fitting(column: Values, formats: Sequence[str]) -> list[tuple[str, Micros]]:
+    """The formats that all values of a column fit, each with the times."""
+    return [(format, times) for format in formats if (times := _micros(column, format)) is not None]
+
+
+def _without_unfit(column: Values) -> tuple[Values, int]:
+    """A column without the few values that do not fit the format of the first one, and how many they are."""
+    cells = pc.drop_null(column).combine_chunks()
+    for format in _text_formats(pa.chunked_array([cells.slice(0, 1)])):
+        spelling = TimeSpelling(format)
+        convert, pattern = from_text(TIMESTAMP, spelling), text_pattern(TIMESTAMP, spelling)
+        unfit = unfit_positions(cells, TIMESTAMP, convert, pattern)
+        if 0 < len(unfit) * 20 <= len(cells):
+            kept = np.ones(len(cells), dtype=np.bool_)
+            kept[unfit] = False
+            return pa.chunked_array([cells.filter(pa.array(kept))]), len(unfit)
+    return column, 0
 
 
 def _of_numbers(kind: ColumnKind, column: Values) -> TimeChoice | None:

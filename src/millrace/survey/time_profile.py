@@ -12,7 +12,8 @@ import numpy as np
 from millrace.survey.time_choice import Micros
 
 SECOND = 1_000_000
-_UNITS = (("DAY", 86_400 * SECOND), ("HOUR", 3_600 * SECOND), ("MINUTE", 60 * SECOND), ("SECOND", SECOND))
+_DAY = 86_400 * SECOND
+_UNITS = (("DAY", _DAY), ("HOUR", 3_600 * SECOND), ("MINUTE", 60 * SECOND), ("SECOND", SECOND))
 _FINE_UNITS = (("MILLISECOND", 1_000), ("MICROSECOND", 1))
 _WINDOWS = (1_000, 10_000, 100_000) + tuple(
     seconds * SECOND for seconds in (1, 5, 10, 30, 60, 300, 600, 1_800, 3_600, 21_600, 86_400, 604_800, 2_592_000)
@@ -42,6 +43,8 @@ class TimeProfile:
     @property
     def window(self) -> int:
         """A length of windows of which the file fills some dozens."""
+        if self.first == self.last:
+            return _DAY if self.first % _DAY == 0 else 60 * SECOND
         wanted = (self.last - self.first) // _MOST_WINDOWS
         return next((each for each in _WINDOWS if each >= wanted), _WINDOWS[-1])
 

@@ -339,7 +339,7 @@ def test_a_handle_says_what_holds_results_back_while_it_runs_and_after() -> None
             ("b", 2 * SECOND, 5 * SECOND)
         ]
         assert lag.waits["both"].held == 1
-        assert 'both waits for stream "b", whose bound stands at 1970-01-01 00:00:02 since' in str(lag)
+        assert 'both waits for stream "b", whose bound has stood at 1970-01-01 00:00:02 for' in str(lag)
         other.tell(row(6, k="y", n=2))
         wait_for(lambda: "a" in {each.stream for each in handle.why().waits["both"].awaited})
     finally:

@@ -42,7 +42,7 @@ def test_a_record_tells_of_a_run_alive_or_dead_and_how_old_it_is(
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("as of micro-batch 17, 1 h")
     assert (
-        lines[1] == 'q waits for stream "s", whose bound stands at 1970-01-01 00:00:05 since 40 s, last heard 40 s ago'
+        lines[1] == 'q waits for stream "s", whose bound has stood at 1970-01-01 00:00:05 for 40 s, last heard 40 s ago'
     )
     assert lines[2] == "  3 rows are held"
     assert main(["why", str(tmp_path), "--json"]) == 0
@@ -80,7 +80,7 @@ def test_a_local_run_that_listens_is_asked_itself(tmp_path: Path, asked: str) ->
         feed.tell(row(1, k="x"), row(3, k="y"))
         wait_for(lambda: why(tmp_path / asked, 10).lag.waits)
         found = why(tmp_path / asked, 10)
-        assert 'q waits for stream "s", whose bound stands at 1970-01-01 00:00:03 since' in str(found)
+        assert 'q waits for stream "s", whose bound has stood at 1970-01-01 00:00:03 for' in str(found)
         assert "batch" not in found.data()
         assert run.changes.history == [], "to ask is no change"
     finally:

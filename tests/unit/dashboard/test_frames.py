@@ -36,11 +36,28 @@ def test_rates_are_counted_from_an_earlier_frame() -> None:
     assert second["queries"]["q"]["rate"] == 3.0
 
 
+def test_a_rate_is_that_between_two_commits_however_long_ago_the_last_one_is() -> None:
+    first, later = frame_of(seen(), {}, None), replace(SOURCE, received=160)
+    second = seen(now=NOW + 2_000_000, sources={"s": later})
+    late = replace(second, report=replace(second.report, now=NOW + 60_000_000))
+    assert frame_of(late, {}, first)["streams"]["s"]["rate"] == 30.0
+
+
 def test_a_query_is_held_back_when_the_stream_it_waits_for_stands_still() -> None:
     (flowing, still) = (frame_of(seen(NOW - since), {}, None)["queries"]["q"]["wait"] for since in (0, HELD_AFTER))
     assert (flowing["stuck"], still["stuck"]) == (False, True)
     assert still["stream"] == "s" and 'waits for stream "s"' in still["sentence"]
     assert any("releases the first of them" in line for line in still["lines"])
+
+
+def test_what_holds_a_query_back_is_judged_at_the_moment_of_its_sentence_and_not_later() -> None:
+    # A micro-batch on Spark that takes long: the clock goes on, and what waits is known as of the last commit.
+    between = seen(NOW - HELD_AFTER // 2)
+    frame = frame_of(replace(between, report=replace(between.report, now=NOW + 9 * HELD_AFTER)), {}, None)
+    wait = frame["queries"]["q"]["wait"]
+    assert (wait["stuck"], wait["since"], frame["age"]) == (False, HELD_AFTER / 2e6, 9 * HELD_AFTER / 1e6)
+    assert frame["streams"]["s"]["heard"] == 0
+    assert " for 1 s" in wait["sentence"]
 
 
 def test_operators_have_the_names_of_the_picture() -> None:

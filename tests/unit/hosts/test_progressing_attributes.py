@@ -236,7 +236,7 @@ def test_what_holds_a_number_back_is_said_in_numbers() -> None:
     bench = Bench(f"{NUMBERED} CREATE QUERY q AS SELECT count(*) AS c FROM a [RANGE 10 SLIDE 10];")
     bench.push("a", [{"k": "x", "n": 13, "v": 0, "e": 0}])
     text = str(Lag.of(bench.executor, bench.now, live=True, silent={"a": 0}))
-    assert "bound stands at 8" in text and "a row from 25 on releases the first of them" in text
+    assert "bound has stood at 8" in text and "a row from 25 on releases the first of them" in text
     assert "the clock says nothing of a number" in text
 
 

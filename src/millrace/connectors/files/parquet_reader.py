@@ -117,6 +117,9 @@ def _changes(found: pa.DataType, kind: pa.DataType, convert: Convert) -> bool:
     """True if a type may be converted to another; beyond numbers, times and text, Arrow's casts guess too much."""
     if pa.types.is_dictionary(found):
         found = found.value_type
+    if pa.types.is_null(found):
+        # Without a single value the writer did not know the type.
+        return True
     text = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
     number = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
     if pa.types.is_timestamp(kind) or pa.types.is_nested(kind):

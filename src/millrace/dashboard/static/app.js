@@ -86,7 +86,9 @@ class App {
     if (!this.picture) return;
     const path = stuckPath(this.picture, frame);
     document.title = path.waiting.size ? "▮▮ held back · Millrace" : "Millrace";
-    byId("facts").textContent = `${timeOfDay(frame.clock)} · up ${length(frame.elapsed)} · state ${bytes(frame.state_bytes)}`;
+    const age = frame.age > 2 ? ` · figures of ${length(frame.age)} ago, the last commit` : "";
+    byId("facts").textContent =
+      `${timeOfDay(frame.clock)} · up ${length(frame.elapsed)} · state ${bytes(frame.state_bytes)}${age}`;
     byId("moment").textContent = this.past === null ? "now" : new Date(frame.at * 1000).toLocaleTimeString("en-GB");
     byId("why").replaceChildren(...whyCards(frame));
     this.graph.show(frame);

@@ -10,6 +10,13 @@ const PARTS = [
   ["walCommit", "offset log", "part-3"], ["addBatch", "tasks", "part-4"], ["commitOffsets", "commit log", "part-5"],
 ];
 
+/** Our parts of a micro-batch in the order in which rows pass them, in words. */
+const TASKS = [
+  ["read", "files read"], ["low", "stamped, filtered, pre-aggregated"], ["pack", "packed for buckets"],
+  ["open", "state read"], ["work", "windows and joins"], ["send", "results packed"], ["save", "state written"],
+  ["write", "result files written"], ["commit", "results published"],
+];
+
 /** @param {HTMLElement} section @param {HTMLElement} room @param {BatchFrame[]} batches */
 export function showBatches(section, room, batches) {
   section.hidden = !batches.length;
@@ -25,15 +32,17 @@ export function showBatches(section, room, batches) {
     }
     return column;
   });
-  const tasks = Object.entries(last.tasks).map(([part, seconds]) => [part, length(seconds)]);
+  const tasks = TASKS.filter(([part]) => part in last.tasks);
+  const longest = Math.max(...Object.values(last.tasks), 1e-6);
   room.replaceChildren(
     h("p", { class: "sentence" }, `Micro-batch ${last.batch} took ${length(last.seconds)}; the longest shown ${length(most)}.`),
     h("div", { class: "batches", role: "img", "aria-label": `The last ${shown.length} micro-batches by length` }, ...bars),
     h("ul", { class: "legend" }, ...PARTS.map(([, words, style]) => h("li", {}, h("i", { class: `swatch ${style}` }), words))),
     h("div", { class: "figures-row" },
-      h("div", {}, h("h3", {}, "Our work in its tasks"), h("table", {}, h("tbody", {}, ...tasks.map(([part, text]) =>
-        h("tr", {}, h("th", { scope: "row" }, part), h("td", { class: "right" }, text)))))),
-      h("div", {}, h("h3", {}, "State"), h("table", {}, h("tbody", {}, ...Object.entries(last.state).map(([name, value]) =>
+      h("div", {}, h("h3", {}, "Our work in its tasks"), h("table", {}, h("tbody", {}, ...tasks.map(([part, words]) =>
+        h("tr", {}, h("th", { scope: "row" }, words), h("td", { class: "right" }, length(last.tasks[part])),
+          h("td", {}, meter(last.tasks[part] / longest))))))),
+      h("div", {}, h("h3", {}, "State store"), h("table", {}, h("tbody", {}, ...Object.entries(last.state).map(([name, value]) =>
         h("tr", {}, h("th", { scope: "row" }, name.replace("_", " ")),
           h("td", { class: "right" }, name.startsWith("bytes") ? bytes(value) : number(value))))))),
       buckets(last)));
@@ -45,12 +54,16 @@ function buckets(batch) {
   const mean = batch.buckets.reduce((sum, each) => sum + each.state_bytes, 0) / Math.max(1, batch.buckets.length);
   const skew = mean > 0 ? most / mean : 1;
   return h("div", {}, h("h3", {}, `${batch.buckets.length} buckets`),
-    h("p", { class: "sentence" }, `The fullest holds ${skew.toFixed(1)} times the mean.`),
-    h("table", {}, h("thead", {}, h("tr", {}, ...["bucket", "held", "state"].map((each) => h("th", { scope: "col" }, each)))),
-      h("tbody", {}, ...batch.buckets.map((each, place) => {
-        const bar = h("span", { class: "meter" });
-        bar.style.width = `${Math.max(1, 60 * each.state_bytes / most)}px`;
-        return h("tr", {}, h("th", { scope: "row" }, place + 1), h("td", { class: "right" }, number(each.held)),
-          h("td", {}, bar, ` ${bytes(each.state_bytes)}`));
-      }))));
+    h("p", { class: "sentence" }, `The fullest has ${skew.toFixed(1)} times the mean state; 1.0 is even.`),
+    h("table", {}, h("thead", {}, h("tr", {}, ...["bucket", "rows held", "state"].map((each) => h("th", { scope: "col" }, each)))),
+      h("tbody", {}, ...batch.buckets.map((each, place) =>
+        h("tr", {}, h("th", { scope: "row" }, place + 1), h("td", { class: "right" }, number(each.held)),
+          h("td", {}, meter(each.state_bytes / most), ` ${bytes(each.state_bytes)}`))))));
+}
+
+/** A bar of a length from 0 to 1. @param {number} share */
+function meter(share) {
+  const bar = h("span", { class: "meter" });
+  bar.style.width = `${Math.max(1, 60 * share)}px`;
+  return bar;
 }

@@ -112,7 +112,7 @@ export class Chart {
     const ink = css.getPropertyValue("--faint").trim(), grid = css.getPropertyValue("--line").trim();
     const axis = { stroke: ink, grid: { stroke: grid, width: 1 }, ticks: { show: false }, font: "11px system-ui" };
     return {
-      width, height: 92, legend: { show: false }, cursor: { show: false }, padding: [6, 6, 0, 0],
+      width, height: 92, legend: { show: false }, cursor: { show: false }, padding: [6, 26, 0, 0],
       scales: { x: { time: true }, y: { range: (/** @type {any} */ _, /** @type {number} */ __,
         /** @type {number} */ most) => [0, most > 0 ? most * 1.1 : 1] } },
       axes: [{ ...axis, size: 22, space: 64, values: (/** @type {any} */ _, /** @type {number[]} */ ticks) => ticks.map(clock) }, { ...axis, size: 58, space: 26,

@@ -194,7 +194,7 @@ function nodeLines(node, frame) {
     return { lines: [`${rate(told.rate)} · ${number(told.rows)} in all`, latency], badge: "" };
   }
   const told = frame.operators[node.name];
-  if (!told) return { lines: ["works where the stream is read", ""], badge: "" };
+  if (!told) return { lines: ["no figures yet", ""], badge: "" };
   const held = told.held ? `holds ${number(told.held)} · ` : "";
   return { lines: [`in ${rate(told.in_rate)} · busy ${percent(told.busy)}`,
     `${held}${bytes(told.state_bytes)} · idle ${percent(told.idle_share)}`], badge: "" };
@@ -238,6 +238,9 @@ function reached(picture, start, here, there) {
 
 /** The sentences about what holds results back. @param {Frame} frame @returns {HTMLElement[]} */
 export function whyCards(frame) {
+  if (!Object.keys(frame.streams).length) {
+    return [h("p", { class: "starting" }, "The run is starting: figures come with its first micro-batch.")];
+  }
   const waits = Object.entries(frame.queries).flatMap(([query, told]) => told.wait ? [{ query, wait: told.wait }] : []);
   const stuck = waits.filter((each) => each.wait.stuck);
   if (!stuck.length) {

@@ -29,6 +29,7 @@ export class Queries {
       this.refresh();
     }
     for (const [name, card] of this.cards) card.show(frame.queries[name], hour, picture.queries[name]?.sink ?? "");
+    if (!Object.keys(frame.streams).length) this.cards.forEach((card) => { card.badge.textContent = "starting"; });
   }
 
   /** Ask for rows and staleness again, unless the page shows the past or is not seen. */
@@ -51,6 +52,7 @@ class QueryCard {
       new Chart("Latency", [{ name: `query/${name}/p50`, label: "p50", color: "--blue" },
         { name: `query/${name}/p99`, label: "p99", color: "--orange", dash: [5, 3] }], "length"),
     ];
+    this.charts[1].figure.hidden = true;
     this.stale = new Chart("Staleness, mean of keys", [{ name: `query/${name}/staleness`, label: "staleness",
       color: "--purple" }], "length");
     this.hasQueue = false;
@@ -69,26 +71,28 @@ class QueryCard {
         h("button", { type: "button", class: "small", "aria-label": `Drop ${name}`,
           click: () => propose(`DROP QUERY ${quoted}`) }, "Drop…")),
       this.wait, this.facts, h("div", { class: "figures-row" }, ...this.charts.map((each) => each.figure)),
-      this.heat, this.answers, this.rows);
+      this.heat, h("div", { class: "tables" }, this.answers, this.rows));
   }
 
   /** @param {QueryFrame} told @param {Hour} hour @param {string} sink */
   show(told, hour, sink) {
     this.sink = sink;
     this.card.classList.toggle("stuck", Boolean(told.wait?.stuck));
-    this.badge.textContent = told.wait?.stuck ? "▮▮ held back" : told.wait ? "waits for the next rows" : "up to date";
+    this.badge.textContent = told.wait?.stuck ? "▮▮ held back" : told.wait ? "waits for the next rows"
+      : told.queue?.waiting ? "keys wait in its queue" : "up to date";
     this.wait.textContent = told.wait ? told.wait.sentence : "";
     const queue = told.queue;
     this.facts.replaceChildren(...facts([
       ["Throughput", rate(told.rate)],
       ["Results", number(told.rows)],
-      ["Latency p50", length(told.latency?.p50)],
-      ["Latency p99", length(told.latency?.p99)],
+      ...(told.latency ? [["Latency p50", length(told.latency.p50)], ["Latency p99", length(told.latency.p99)]] : []),
       ["Held", told.wait ? number(told.wait.held) : "0"],
       ...(queue ? [["Queue", queue.policy], ["Keys", number(queue.keys)], ["Waiting keys", number(queue.waiting)],
         ["Superseded", number(queue.superseded)], ["Staleness", length(queue.staleness)]] : []),
-      ...told.modes.map((each) => ["Mode", `${each.mode}, ${each.switches} switches`]),
+      ...told.modes.map((each) => ["Mode", `${each.mode}${each.switches ? `, changed ${each.switches} ×` : ""}`]),
     ]));
+    // On Spark latency is not measured.
+    if (told.latency) this.charts[1].figure.hidden = false;
     if (queue && !this.hasQueue) {
       this.hasQueue = true;
       this.charts.push(this.stale);
@@ -119,7 +123,8 @@ class QueryCard {
 export function table(title, columns, rows, otherwise) {
   if (!rows.length) return [h("p", { class: "quiet" }, `${title}: ${otherwise}`)];
   return [h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": title }, h("table", {},
-    h("caption", {}, title), h("thead", {}, h("tr", {}, ...columns.map((each) => h("th", { scope: "col" }, each)))),
+    h("caption", {}, title), h("thead", {}, h("tr", {}, ...columns.map((each, place) =>
+      h("th", { scope: "col", class: typeof rows[0][place] === "number" ? "right" : "" }, each)))),
     h("tbody", {}, ...rows.map((row) => h("tr", {}, ...row.map((each) =>
       h("td", { class: typeof each === "number" ? "right" : "" }, each === null ? "NULL" : String(each))))))))];
 }
@@ -139,6 +144,8 @@ function heatMap(rows) {
   return [h("figure", {}, h("figcaption", {}, "Staleness by key"),
     h("div", { class: "heat-map", role: "img", "aria-label": `The most stale of ${rows.length} keys: ${top}` }, ...cells),
     h("p", { class: "scale" }, h("span", {}, `most stale: ${top}`),
+      h("span", { class: "key" }, "0 s", ...[0, 1, 2, 3, 4, 5].map((each) => h("i", { class: `heat heat-${each}` })),
+        length(most)),
       stale.length > CELLS ? h("span", {}, `${number(stale.length - CELLS)} keys more are fresher`) : null))];
 }
 

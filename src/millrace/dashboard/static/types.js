@@ -27,7 +27,7 @@
  * @typedef {{batch: number, seconds: number, spark: Object<string, number>,
  *   tasks: Object<string, number>, state: Object<string, number>,
  *   buckets: {held: number, state_bytes: number}[]}} BatchFrame
- * @typedef {{number: number, at: number, now: number, clock: string, elapsed: number, steps: number, held: number,
+ * @typedef {{number: number, at: number, now: number, as_of: number, age: number, clock: string, elapsed: number, steps: number, held: number,
  *   state_bytes: number, streams: Object<string, StreamFrame>, operators: Object<string, OperatorFrame>,
  *   arcs: [string, string, number, number, string|null][], queries: Object<string, QueryFrame>,
  *   verdict: string[], batches: BatchFrame[], picture: number}} Frame

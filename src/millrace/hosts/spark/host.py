@@ -322,7 +322,9 @@ class SparkRun:
         self._settle_plan()
 
     def lag(self) -> Lag:
-        """What holds time back, as of the newest commit."""
+        """What holds time back, as of the newest commit, or of now if nothing has come since it."""
+        if self._query.found_nothing:
+            self._committed.found_nothing(_now())
         return self._committed.lag()
 
     # Answers that are pulled

@@ -63,6 +63,16 @@ class RestartableQuery:
         return self.query is not None and self.query.isActive and not self._stopping.is_set()
 
     @property
+    def found_nothing(self) -> bool:
+        """True if its last trigger found no row and no wake-up, so that no micro-batch is under way."""
+        query = self.query
+        try:
+            # Until its first progress a query has asked no source.
+            return self.at_work and query is not None and bool(query.lastProgress) and not query.status["isDataAvailable"]
+        except (PySparkException, Py4JError, ConnectionError):
+            return False
+
+    @property
     def reads_natively(self) -> bool:
         """True if Spark itself reads streams: then the source that can be held is not the only one."""
         return reads_natively(self.network)

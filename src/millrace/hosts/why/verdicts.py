@@ -97,8 +97,10 @@ class _WaitVerdict:
         if bound == NO_BOUND:
             return f"which has promised nothing yet{_heard(heard, self.now)}"
         since = awaited.moved_at if part is None or not stream.per else NO_BOUND
-        for_long = "" if since == NO_BOUND else f" since {length_text(self.now - since)}"
-        return f"whose bound stands at {_point(awaited, bound)}{for_long}{_heard(heard, self.now)}"
+        stands = f"stands at {_point(awaited, bound)}"
+        if since != NO_BOUND:
+            stands = f"has stood at {_point(awaited, bound)} for {length_text(self.now - since)}"
+        return f"whose bound {stands}{_heard(heard, self.now)}"
 
     # What releases it
 

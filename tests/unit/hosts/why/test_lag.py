@@ -63,7 +63,7 @@ def test_a_partition_that_stalls_is_named_with_what_would_release_its_stream() -
     sql = stream("a", "ORDERED") + stream("b", "ORDERED PARTITIONED BY (k)") + UNION
     lag = lag_of(sql, (100, "a", "x1 x2 x9"), (100, "b", "r1 s1 t1"), (101, "b", "r5 s2 t6"), (130, "b", "r7 t8"))
     assert said(lag).splitlines()[:5] == [
-        'q waits for stream "b", partition k = s, whose bound stands at 00:00:02 since 39 s, last heard 39 s ago',
+        'q waits for stream "b", partition k = s, whose bound has stood at 00:00:02 for 39 s, last heard 39 s ago',
         "  5 rows are held",
         "  a row of partition k = s from 00:00:05 on releases the first of them",
         f"  Millrace does not advance its bound while it is silent: declare {DECLARED}",
@@ -77,7 +77,7 @@ def test_a_partition_that_stalls_is_named_with_what_would_release_its_stream() -
 def test_further_partitions_that_are_behind_are_listed() -> None:
     sql = stream("a", "ORDERED") + stream("b", "DISORDER INTERVAL 1 SECOND PARTITIONED BY (k)") + UNION
     text = said(lag_of(sql, (100, "a", "x5"), (100, "b", "s3 r3 t9")))
-    assert "partition k = s, whose bound stands at 00:00:02" in text
+    assert "partition k = s, whose bound has stood at 00:00:02" in text
     assert "a row of partition k = s from 00:00:04 on" in text, "the held row of b at 3 waits for the bound 3"
     assert "  also behind: partition k = r, at 00:00:02, last heard 40 s ago\n" in text
 
@@ -114,7 +114,7 @@ def test_skew_alone_cannot_speak_for_a_stream_that_never_spoke() -> None:
 def test_after_an_ets_a_bound_stands_since_it_was_made() -> None:
     sql = stream("a", "ORDERED") + stream("b", "ORDERED ETS ON DEMAND LULL INTERVAL 95 SECONDS") + UNION
     lag = lag_of(sql, (100, "a", "x1 x9"), now=102, silent=["b"])
-    assert 'stream "b", whose bound stands at 00:00:05 since 2 s\n' in said(lag)
+    assert 'stream "b", whose bound has stood at 00:00:05 for 2 s\n' in said(lag)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_what_releases_depends_on_the_order_contract(promise: str, fed: str, lin
 def test_rows_without_promises_leave_a_bound_where_it_stands() -> None:
     sql = stream("a", "PUNCTUATED BY v = 1 AND k = 'p'") + WINDOW
     lag = lag_of(sql, (100, "a", "p1"), (130, "a", "x2"), now=140)
-    assert "whose bound stands at 00:00:01 since 40 s, last heard 10 s ago" in said(lag)
+    assert "whose bound has stood at 00:00:01 for 40 s, last heard 10 s ago" in said(lag)
 
 
 def test_a_group_that_has_not_promised_is_named() -> None:
@@ -271,7 +271,7 @@ def test_what_waits_behind_a_crossing_is_said_by_its_streams() -> None:
     lag = Lag.read(merge(json.loads(json.dumps(shares))))
     assert list(lag.waits) == ["q"]
     assert [each.stream for each in lag.waits["q"].awaited] == ["b"]
-    assert 'q waits for stream "b", partition v = 1, whose bound stands at 00:00:01 since 40 s' in said(lag)
+    assert 'q waits for stream "b", partition v = 1, whose bound has stood at 00:00:01 for 40 s' in said(lag)
 
 
 def test_a_record_that_says_nothing_of_waits_is_refused() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from millrace.hosts.spark.operator_reports import metrics_of as operators_of
 from millrace.hosts.spark.stage.bucket_modes import modes_of
 from millrace.hosts.spark.stage.bucket_queues import QueueReport, counts_of, metrics_of, staleness_of
 from millrace.hosts.why.lag import Lag, recorded
-from millrace.kernel.elements import NO_BOUND
+from millrace.kernel.elements import NO_BOUND, Microseconds
 from millrace.kernel.latency import Latency
 from millrace.kernel.metrics import (
     AggregateMetrics,
@@ -49,6 +50,7 @@ class CommitReader:
         self._profiled: dict[int, MicroBatch] | None = {} if profiled else None
         self._parts: Counter[str] = Counter()
         self._batches: deque[dict[str, Any]] = deque(maxlen=_BATCHES)
+        self._unchanged_at = 0
 
     def go_on(self) -> None:
         """Begin after what earlier runs have committed."""
@@ -120,10 +122,17 @@ class CommitReader:
             now=time.time_ns() // 1_000,
         )
 
+    def found_nothing(self, now: Microseconds) -> None:
+        """Note that at this time of the clock there was nothing to read since the newest commit."""
+        self._unchanged_at = now
+
     def lag(self) -> Lag:
-        """What holds time back, as of the newest commit."""
+        """What holds time back, as of the newest commit, or of when nothing had come since it."""
         newest = self._newest()
-        return recorded(newest) if newest else Lag(0, False, {}, {})
+        if not newest:
+            return Lag(0, False, {}, {})
+        lag = recorded(newest)
+        return replace(lag, now=max(lag.now, self._unchanged_at))
 
     def staleness(self, query: str, queries: Iterable[Query]) -> pa.Table:
         """How stale the most stale keys of each bucket were as of the newest commit (see bucket_queues.py)."""

@@ -31,6 +31,8 @@ from millrace.hosts.spark.session.class_archive import archive_options, folder_u
 from millrace.hosts.spark.session.shipped_code import PACKAGE, ship
 
 LEAST_JAVA = 17
+JAVA_PATIENCE = 600.0
+"""Seconds that `java -version` may take: on a machine that is busy with other work it may be slow."""
 
 CHECKPOINT_SETTINGS = {
     # A checkpoint is bound to these from its first batch on.
@@ -221,8 +223,14 @@ def java_command() -> str | None:
 def java_version() -> tuple[str, int] | None:
     """The version of the Java that Spark would use, as text and as its major number; None if there is none."""
     try:
-        ran = subprocess.run([java_command() or "java", "-version"], capture_output=True, text=True, timeout=30)
-    except (OSError, subprocess.SubprocessError):
+        command = [java_command() or "java", "-version"]
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=JAVA_PATIENCE)
+    except subprocess.TimeoutExpired:
+        raise RequestError(
+            f'"{command[0]} -version" did not answer within {JAVA_PATIENCE:g} s',
+            hint="Run it by hand. If it hangs there too, set JAVA_HOME to another Java.",
+        ) from None
+    except OSError:
         return None
     found = re.search(r'version "((\d+)(?:\.(\d+))?[^"]*)"', ran.stderr + ran.stdout)
     if not found:

@@ -9,6 +9,7 @@ import pytest
 from millrace.errors import RequestError
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
 from millrace.hosts.spark.commit_log.commit_reader import CommitReader
+from millrace.hosts.why.lag import Lag
 from millrace.language import parse_network
 
 STREAMS = "".join(
@@ -30,6 +31,20 @@ def test_before_the_first_commit_every_queue_is_there_and_empty(tmp_path: Path) 
     policies = {"newest": "linecutting", "both": "inplace", "both#2": "inplace", "plain": "append"}
     assert {name: queue.policy for name, queue in queues.items()} == policies
     assert {queue.entered + queue.waiting for queue in queues.values()} == {0}
+
+
+def test_what_holds_a_run_back_is_as_of_the_newest_commit_or_of_when_nothing_had_come_since(tmp_path: Path) -> None:
+    log = CommitLog(tmp_path)
+    reader = CommitReader(log, profiled=False)
+    assert reader.lag().now == 0
+    moments = []
+    for batch, now in enumerate((1_000, 9_000)):
+        log.write(batch, {"batch": batch, "lag": Lag(now, True, {}, {}).data()})
+        moments.append(reader.lag().now)
+        reader.found_nothing(now + 5_000)
+        moments.append(reader.lag().now)
+    # A commit says more than what was known before it.
+    assert moments == [1_000, 6_000, 9_000, 14_000]
 
 
 def test_before_the_first_commit_nobody_says_that_a_query_has_no_queue(tmp_path: Path) -> None:

@@ -53,6 +53,15 @@ def test_no_java_is_refused_with_what_to_install(tmp_path: Path, monkeypatch: py
     assert "openjdk-17" in raised.value.hint
 
 
+def test_a_java_that_is_slow_is_not_called_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_java(tmp_path, 'openjdk version "17.0.15"')
+    (tmp_path / "bin" / "java").write_text("#!/bin/sh\nexec sleep 5\n")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setattr(sessions, "JAVA_PATIENCE", 0.05)
+    with pytest.raises(RequestError, match=r'java -version" did not answer within 0\.05 s'):
+        open_session("local[2]", log_file=tmp_path / "log")
+
+
 def test_an_old_java_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_java(tmp_path, 'openjdk version "11.0.2"')
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
