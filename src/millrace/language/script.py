@@ -200,6 +200,9 @@ def _change(
         case QueryStatement(name=Name() as name):
             if any(name.text.lower() in each for each in (queries, binder.aside, declared.views)):
                 raise declared_twice(name)
+            if name.text.lower() in declared.streams:
+                fact = f'"{name.text}" is both a stream and a query'
+                raise QueryError(fact, hint="Give the query a name of its own.", place=name.place)
             return Added(_query(name.text, statement, binder, declared))
         case QueryStatement(into=into):
             taken = queries, names, declared.views

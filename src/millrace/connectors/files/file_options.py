@@ -24,12 +24,13 @@ _READING: Mapping[str, tuple[str, ...]] = {
     "parquet": _COMMON,
 }
 _WRITING: Mapping[str, tuple[str, ...]] = {
-    "csv": ("path", "header", "delimiter"),
-    "json": ("path",),
-    "parquet": ("path", "compression"),
+    "csv": ("path", "mode", "header", "delimiter"),
+    "json": ("path", "mode"),
+    "parquet": ("path", "mode", "compression"),
 }
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "header": ("true", "false"),
+    "mode": ("overwrite",),
     "on_malformed": ("fail", "skip"),
     "order_by": ("name", "modified", "arrival"),
     "earlier_files": ("fail", "read"),

@@ -53,7 +53,9 @@ def part(text: Typed, path: str | None, takes: str) -> Typed:
 def _text(given: Typed) -> Typed:
     if not pa.types.is_string(given.type):
         fact = f'"{given.expression}" is {sql_name(given.type)}, not a text of JSON'
-        raise QueryError(fact, hint="A column that holds JSON is declared as STRING.", place=given.place)
+        instead = "A column that holds JSON is declared as STRING."
+        hint = f"Write {given.expression}.field." if pa.types.is_struct(given.type) else instead
+        raise QueryError(fact, hint=hint, place=given.place)
     return given
 
 

@@ -131,7 +131,8 @@ class FromParser:
             alias = alias or found
         sources = [self._meant(each) for each in sources]
         _check_truth(truth, sources)
-        return FromItem(tuple(sources), laid, alias, truth, as_of, place=cursor.place_since(first))
+        common = tuple(self.common_tables)
+        return FromItem(tuple(sources), laid, alias, truth, as_of, common, place=cursor.place_since(first))
 
     def _as_of(self) -> exp.Expr | None:
         """Read `FOR SYSTEM_TIME AS OF time` if it comes next."""
@@ -150,6 +151,9 @@ class FromParser:
             return self.subquery(), None
         if (called := table_function(cursor)) is not None:
             return called
+        if cursor.at_type(TokenType.L_BRACKET):
+            hint = "Write FROM s [RANGE 5 MINUTES SLIDE 1 MINUTE]."
+            raise QueryError("a window stands before its stream", hint=hint, place=cursor.place())
         name = cursor.name("a stream", "FROM takes a stream, a union of streams or a subquery in parentheses.")
         if cursor.take_type(TokenType.DOT):
             raise QueryError(
@@ -196,6 +200,7 @@ class FromParser:
         cursor = self.cursor
         first = cursor.token
         if cursor.take_type(TokenType.COMMA):
+            cursor.refuse_end_of_list()
             return self._joined("inner", first)
         if cursor.take("SEQ"):
             return self._joined("seq", first)
@@ -248,7 +253,7 @@ class FromParser:
         if self.cursor.take_type(TokenType.ON):
             return self.cursor.expression("a condition after ON", _JOIN_HINT), ()
         if self.cursor.take_type(TokenType.USING):
-            return None, self.cursor.names("a column", _JOIN_HINT)
+            return None, self.cursor.names("a column", "Write the columns in parentheses: JOIN b USING (k).")
         return None, ()
 
     # SEQ

@@ -21,6 +21,7 @@ from millrace.language.grammar.statements import (
     ShowStatement,
 )
 from millrace.language.grammar.text.cursor import Cursor
+from millrace.language.grammar.unsupported import refuse_if_exists
 
 SHOWN = ("streams", "tables", "sinks", "views", "queries", "functions", "waits")
 """What SHOW takes."""
@@ -71,6 +72,8 @@ def insert_statement(queries: SelectParser) -> QueryStatement:
             hint="Rows come from streams: from files, from Python (stream.push), or from sources of Spark's.",
             place=cursor.place(),
         )
+    if not cursor.at_type(TokenType.SELECT, TokenType.L_PAREN, TokenType.WITH):
+        raise cursor.wrong("SELECT", "Write INSERT INTO sink SELECT ..., or INSERT INTO sink (a, b) SELECT ...")
     body = replace(queries.body(), columns=columns)
     return QueryStatement(body, None, sink, _with_options(cursor))
 
@@ -116,7 +119,11 @@ def _with_options(cursor: Cursor, before: Options | None = None) -> Options:
 def drop_statement(queries: SelectParser) -> DropStatement:
     """What follows DROP."""
     cursor = queries.cursor
-    cursor.expect("QUERY", hint="Only queries can be dropped: DROP QUERY name.")
+    cursor.expect(
+        "QUERY",
+        hint="Only queries can be dropped: DROP QUERY name. Of anything else remove the CREATE from the file.",
+    )
+    refuse_if_exists(cursor)
     return DropStatement(cursor.name("the name of a query", "Write DROP QUERY name."))
 
 
@@ -124,7 +131,11 @@ def alter_statement(queries: SelectParser) -> AlterStatement:
     """What follows ALTER."""
     cursor = queries.cursor
     hint = "Write ALTER QUERY name SET (strategy = 'bfs')."
-    cursor.expect("QUERY", hint=hint)
+    declared = cursor.at("STREAM") or cursor.at("TABLE") or cursor.at("VIEW") or cursor.at("SINK")
+    changed = (
+        "Change its CREATE in the file, and start the run again on its checkpoint. Of a query options can be set: "
+    )
+    cursor.expect("QUERY", hint=f"{changed}{hint.removeprefix('Write ')}" if declared else hint)
     name = cursor.name("the name of a query", hint)
     cursor.expect("SET", hint=hint)
     return AlterStatement(name, cursor.options(hint))
@@ -138,7 +149,10 @@ def show_statement(queries: SelectParser) -> ShowStatement:
         if cursor.take(word.upper()):
             return ShowStatement(word, place=cursor.place_since(first))
     words = ", ".join(each.upper() for each in SHOWN)
-    raise cursor.wrong("what to show", f"Write SHOW and one of {words}.")
+    columns = (
+        "DESCRIBE name shows the columns. " if cursor.token.text.upper() in ("COLUMNS", "CREATE", "FIELDS") else ""
+    )
+    raise cursor.wrong("what to show", f"{columns}Write SHOW and one of {words}.")
 
 
 def describe_statement(queries: SelectParser) -> DescribeStatement:

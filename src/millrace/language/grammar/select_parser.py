@@ -17,6 +17,10 @@ from millrace.language.grammar.window_parser import at_window, window
 _WITH_HINT = "Write WITH name AS (SELECT ...), other (column, ...) AS (SELECT ...) SELECT ... FROM name ..."
 _ORDER_HINT = "ORDER BY takes the time column of the stream, and columns of the result after it."
 
+_DISTINCT_ON = (
+    "For the last row of each key in a window write "
+    "SELECT k, max_by(v, ts) AS v FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE] GROUP BY k."
+)
 _NAMES_HINT = "Write posexplode(column) AS (place, element)."
 
 
@@ -79,6 +83,8 @@ class SelectParser:
         first = cursor.token
         cursor.expect("SELECT", hint=SELECT_HINT)
         distinct = Placed(place=cursor.source.of_token(cursor.last)) if cursor.take("DISTINCT") else None
+        if distinct is not None and cursor.at("ON", "("):
+            raise NotYet("DISTINCT ON is not supported yet", hint=_DISTINCT_ON, place=cursor.place())
         cursor.take_type(TokenType.ALL)
         if cursor.at("TOP") and cursor.second.token_type == TokenType.NUMBER:
             raise QueryError("TOP is not supported", hint=LIMIT, place=cursor.place())

@@ -16,6 +16,7 @@ from millrace.language.grammar.statements import (
     EtsClause,
     Length,
     Name,
+    Options,
     PartitionsClause,
     ReplayClause,
     SinkStatement,
@@ -54,6 +55,29 @@ _CONSTRAINTS = {
     ("COMMENT",): "Write a comment: -- text.",
     ("METADATA",): "Leave it out: list the columns that the source has.",
     ("HEADERS",): "Leave it out: list the columns that the source has.",
+    ("UNIQUE",): "Leave it out: rows of a stream may repeat; SELECT DISTINCT over a window leaves repetitions out.",
+    ("CHECK",): "Leave it out, and write the condition in WHERE of the queries.",
+    ("REFERENCES",): "Leave it out: a join says what belongs together.",
+    ("COLLATE",): "Leave it out: text is compared by its characters.",
+}
+_FORMAT = "Where rows come from is written FROM csv OPTIONS (path 'file.csv')."
+_ELSEWHERE = {
+    "WATERMARK": "Put it into the list of columns: (..., WATERMARK FOR ts AS ts - INTERVAL 5 SECONDS); or write "
+    "TIMESTAMP BY ts DISORDER INTERVAL 5 SECONDS.",
+    **dict.fromkeys(("USING", "STORED", "FORMAT", "LOCATION", "TO", "OPTIONS", "ROW", "ENCODE", "INCLUDE"), _FORMAT),
+    **dict.fromkeys(("TBLPROPERTIES", "ENGINE", "PROPERTIES"), f"Leave it out. {_FORMAT}"),
+    "COMMENT": "Write a comment: -- text.",
+    **dict.fromkeys(("PRIMARY KEY", "PRIMARY", "UNIQUE"), _KEYS),
+    "AS": "A stream that is computed is a view: CREATE VIEW name AS SELECT ..., or CREATE QUERY, which runs.",
+    "TIMESTAMP": _TIME_HINT,
+    **dict.fromkeys(("ORDERED", "DISORDER", "PUNCTUATED"), f"It follows the time column. {_TIME_HINT}"),
+    "INTERVAL": "INTERVAL stands before the number: DISORDER INTERVAL 5 SECONDS.",
+    **dict.fromkeys(("CLUSTER BY", "CLUSTERED", "DISTRIBUTED", "SORT BY"), "Leave it out: Millrace chooses it."),
+}
+"""What to write for clauses of other systems, or of a time that is not given, by their first word."""
+_OF_SOURCES = {
+    *("connector", "kafka_topic", "topic", "value_format", "key_format", "format", "path", "bootstrap_servers", "type"),
+    *("properties.bootstrap.servers", "partitions", "timestamp", "file_path"),
 }
 _STOP = {
     "ALSO", "PARTITION BY", "PARTITIONED", "PARTITIONED BY", "ETS", "MAX", "UPDATE", "LATE", "QUARANTINE",
@@ -105,10 +129,14 @@ def _definition(cursor: Cursor) -> ColumnDefinition | Watermark:
 
 
 def _refuse_constraint(cursor: Cursor) -> None:
+    refuse_constraint(cursor, "stream")
+
+
+def refuse_constraint(cursor: Cursor, what: str) -> None:
     """Refuse what other systems say of a column beside its type."""
     for words, hint in _CONSTRAINTS.items():
         if cursor.at(*words):
-            raise QueryError(f"a column of a stream takes no {' '.join(words)}", hint=hint, place=cursor.place())
+            raise QueryError(f"a column of a {what} takes no {' '.join(words)}", hint=hint, place=cursor.place())
 
 
 def _clause(cursor: Cursor) -> tuple[str, Any]:
@@ -118,7 +146,22 @@ def _clause(cursor: Cursor) -> tuple[str, Any]:
     for field, words, read in _CLAUSES:
         if cursor.take(*words):
             return field, read(cursor)
-    raise cursor.wrong("a clause of CREATE STREAM", cursor.ended(_CLAUSES_HINT))
+    hint = _ELSEWHERE.get(cursor.token.text.upper(), _CLAUSES_HINT)
+    raise cursor.wrong("a clause of CREATE STREAM", cursor.ended(hint))
+
+
+def _queue_options(cursor: Cursor) -> Options:
+    """`(key = value, ...)` after WITH; elsewhere such options say where rows come from."""
+    found = cursor.options("Write WITH (queue = 'inplace').")
+    for key, setting in found.items():
+        if key in _OF_SOURCES:
+            hint = (
+                "Write FROM kafka OPTIONS (bootstrap_servers 'host:9092', topic 'name') or FROM csv OPTIONS (path "
+                "'file.csv') instead of WITH, and TIMESTAMP BY ts ORDERED before it."
+            )
+            fact = f'option "{key}" stands in WITH, which is for queues'
+            raise QueryError(fact, hint=hint, place=setting.key.place)
+    return found
 
 
 def _external(cursor: Cursor) -> TimeClause:
@@ -236,7 +279,7 @@ def connector_clause(cursor: Cursor, hint: str) -> ConnectorClause:
         format_name = Name(str(cursor.last.text), place=cursor.source.of_token(cursor.last))
     else:
         format_name = cursor.name("a format", hint)
-    if cursor.at_type(TokenType.L_PAREN):
+    if cursor.at_type(TokenType.L_PAREN) or cursor.at("WITH", "("):
         raise cursor.wrong("OPTIONS", hint)
     return ConnectorClause(format_name, cursor.options(hint) if cursor.take("OPTIONS") else {})
 
@@ -254,7 +297,7 @@ _CLAUSES: tuple[tuple[str, tuple[str, ...], Callable[[Cursor], Any]], ...] = (
     ("zone", ("TIME", "ZONE"), lambda it: it.text("the name of a time zone", "Write TIME ZONE 'Europe/Berlin'.")),
     ("connector", ("FROM",), lambda it: connector_clause(it, "Write FROM csv OPTIONS (path 'file.csv').")),
     ("replay", ("REPLAY", "BY"), _replay),
-    ("options", ("WITH",), lambda it: it.options("Write WITH (queue = 'inplace').")),
+    ("options", ("WITH",), _queue_options),
 )
 """The clauses: the field of `StreamStatement` that each fills, its first words, and what reads the rest."""
 
@@ -262,5 +305,6 @@ _CLAUSES: tuple[tuple[str, tuple[str, ...], Callable[[Cursor], Any]], ...] = (
 def sink_statement(cursor: Cursor) -> SinkStatement:
     """`name TO format [OPTIONS (...)]`, after CREATE SINK."""
     name = cursor.name("the name of the sink", _SINK_HINT)
-    cursor.expect("TO", hint=_SINK_HINT)
+    after = f" Then write INSERT INTO {name.text} SELECT ..." if cursor.at("AS") else ""
+    cursor.expect("TO", hint=f"{_SINK_HINT}{after}")
     return SinkStatement(name, connector_clause(cursor, _SINK_HINT))

@@ -14,7 +14,7 @@ from millrace.language.grammar.statements import (
     RefreshStatement,
     TableStatement,
 )
-from millrace.language.grammar.stream_parser import connector_clause
+from millrace.language.grammar.stream_parser import connector_clause, refuse_constraint
 from millrace.language.grammar.text.cursor import Cursor
 
 _HINT = (
@@ -72,7 +72,7 @@ def _timed(place: Place) -> QueryError:
 
 
 def _definition(cursor: Cursor, keys: list[ColumnsClause]) -> ColumnDefinition | None:
-    """`name TYPE [NOT NULL] [PRIMARY KEY]`, or `PRIMARY KEY (columns)`, which is added to the keys."""
+    """`name TYPE [PRIMARY KEY]`, or `PRIMARY KEY (columns)`, which is added to the keys."""
     first = cursor.token
     if cursor.at("WATERMARK", "FOR"):
         raise _timed(cursor.place())
@@ -84,6 +84,7 @@ def _definition(cursor: Cursor, keys: list[ColumnsClause]) -> ColumnDefinition |
     kind = cursor.type_name()
     if cursor.take("PRIMARY", "KEY") or cursor.take("PRIMARY KEY"):
         keys.append(ColumnsClause((name,), place=name.place))
+    refuse_constraint(cursor, "table")
     return ColumnDefinition(name, kind)
 
 

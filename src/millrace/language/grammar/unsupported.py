@@ -38,7 +38,18 @@ _JOINS = {
     "LATERAL": "Use JOIN with a window or a band on the times.",
 }
 _ROWS = "Rows come from streams, and results go to sinks: Millrace changes no tables."
+_ACCESS = "Leave it out: who may read files or ask over HTTP is decided outside of SQL; see docs/security.md."
 STATEMENTS = {
+    **dict.fromkeys(("GRANT", "REVOKE", "DENY"), _ACCESS),
+    **dict.fromkeys(
+        ("VACUUM", "OPTIMIZE", "REINDEX", "CHECKPOINT", "MSCK", "INSTALL", "ATTACH", "DETACH", "PRAGMA"),
+        "Leave it out: there is nothing to keep in order, and nothing to load.",
+    ),
+    **dict.fromkeys(
+        ("CALL", "DO", "PREPARE", "IF", "WHILE", "LOOP", "RETURN"),
+        "A file declares streams and queries, and runs no program: write what a query computes as a SELECT.",
+    ),
+    **dict.fromkeys(("WINDOW", "WHERE", "JOIN", "GROUP"), "It is a part of a query: is there a semicolon before it?"),
     **dict.fromkeys(("UPDATE", "DELETE", "MERGE", "UPSERT", "TRUNCATE"), _ROWS),
     **dict.fromkeys(("PRINT", "TABLE", "VALUES", "FROM"), "Write SELECT * FROM stream LIMIT 10."),
     **dict.fromkeys(("TERMINATE", "PAUSE", "STOP"), "Write DROP QUERY name in a request to the run: millrace control."),
@@ -55,15 +66,44 @@ STATEMENTS = {
     **dict.fromkeys(("UNSET", "RESET", "DECLARE", "DEFINE"), "Write SET name = value, and ${name} where it is used."),
 }
 """What to write instead of a statement, by its first word."""
+_RUNNING = "Write CREATE QUERY name AS SELECT ..., which runs; CREATE VIEW only names a select."
 CREATED = {
-    "MATERIALIZED": "Write CREATE QUERY name AS SELECT ...",
+    "MATERIALIZED": _RUNNING,
     "SOURCE": "Write CREATE STREAM name (columns) TIMESTAMP BY ts ORDERED FROM csv OPTIONS (...).",
     "CONNECTOR": "Write CREATE STREAM name (columns) ... FROM format, or CREATE SINK name TO format.",
     "INDEX": "Leave it out: a join keeps its rows by their keys.",
+    **dict.fromkeys(("DYNAMIC", "CONTINUOUS", "PERSISTENT", "LIVE", "STREAMING"), _RUNNING),
+    **dict.fromkeys(
+        ("TEMPORARY", "TEMP", "EXTERNAL", "GLOBAL", "LOCAL", "UNLOGGED", "TRANSIENT", "FOREIGN", "READ_ONLY"),
+        "Leave the word out: CREATE STREAM name (columns) ... FROM format, or CREATE TABLE for reference data.",
+    ),
+    **dict.fromkeys(
+        ("STAGE", "PIPE", "TASK", "TOPIC", "CHANGEFEED", "SUBSCRIPTION"),
+        "Write CREATE STREAM name (columns) TIMESTAMP BY ts ORDERED FROM csv OPTIONS (...) to read rows as they come.",
+    ),
+    **dict.fromkeys(
+        ("MACRO", "PROCEDURE", "TRIGGER"),
+        "Write CREATE VIEW name AS SELECT ..., or a function of your own: CREATE FUNCTION name(TYPE) RETURNS TYPE "
+        "LANGUAGE PYTHON AS 'package.module:function'.",
+    ),
+    **dict.fromkeys(
+        ("SECRET", "CONNECTION", "SERVER"), "Write a reference where the secret is used: password '${env:PASSWORD}'."
+    ),
+    **dict.fromkeys(("USER", "ROLE", "POLICY"), _ACCESS),
+    **dict.fromkeys(("SEQUENCE", "EXTENSION", "WAREHOUSE", "UNIQUE"), "Leave it out: there is none of its kind here."),
     **dict.fromkeys(("TYPE", "DOMAIN"), "Write the type where it is used: STRUCT<a: INT, b: STRING>."),
     **dict.fromkeys(("DATABASE", "SCHEMA", "CATALOG"), "Leave it out: the names of a file stand side by side."),
 }
 """What to write instead of what CREATE makes elsewhere."""
+
+
+def refuse_if_exists(cursor: Cursor) -> None:
+    """Refuse IF EXISTS and IF NOT EXISTS, which other systems write before a name."""
+    for words in (("IF", "NOT", "EXISTS"), ("IF", "EXISTS")):
+        first = cursor.token
+        if cursor.take(*words):
+            hint = "Leave it out: a file declares each name once; CREATE OR REPLACE takes the place of an earlier one."
+            raise NotYet(f"{' '.join(words)} is not supported yet", hint=hint, place=cursor.place_since(first))
 
 
 def refuse_unsupported(cursor: Cursor) -> None:

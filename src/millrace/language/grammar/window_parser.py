@@ -178,6 +178,11 @@ def table_function(cursor: Cursor) -> tuple[Name, WindowClause] | None:
         raise NotYet(
             "LATERAL is not supported yet", hint="Use JOIN with a window or a band on the times.", place=cursor.place()
         )
+    if {*cursor.ahead(3)[2:]} & {*_WINDOW_WORDS, *map(str.lower, _WINDOW_WORDS)} and called not in _TABLE_FUNCTIONS:
+        hint = f"Write FROM {word.text} [RANGE 5 MINUTES SLIDE 1 MINUTE]."
+        raise QueryError(
+            "a window stands in brackets, not in parentheses", hint=hint, place=cursor.source.of_token(cursor.second)
+        )
     if called not in _TABLE_FUNCTIONS:
         raise QueryError(
             f'"{word.text}" is not a table function',

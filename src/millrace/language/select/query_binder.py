@@ -94,15 +94,16 @@ class QueryBinder:
 
     def _from(self, item: FromItem) -> BoundRelation:
         inputs = [
-            self.relation(each) if isinstance(each, Name) else self.body(each, inside=True) for each in item.sources
+            self.relation(each, item.common) if isinstance(each, Name) else self.body(each, inside=True)
+            for each in item.sources
         ]
         names = [each.text.lower() if isinstance(each, Name) else None for each in item.sources]
         truth = None if item.truth is None else names.index(item.truth.text.lower())
         relation = self._placed(union(inputs, item.place, truth), item.place)
         return relation if item.alias is None else replace(relation, qualifier=item.alias.text)
 
-    def relation(self, name: Name) -> BoundRelation:
-        """The rows under a name: of a stream, of what it set aside, of a view or of a query."""
+    def relation(self, name: Name, common: tuple[str, ...] = ()) -> BoundRelation:
+        """The rows under a name: of a stream, of what it set aside, of a view or of a query; none of the `common`."""
         aside = self.aside.get(name.text.lower())
         if aside is not None:
             found = BoundRelation(aside, aside.schema, aside.name, qualifier=aside.name)
@@ -113,7 +114,7 @@ class QueryBinder:
         if stream is None:
             tables = [each.name for each in self.tables.values()]
             names = [each.name for each in self.streams.values()] + [*self.aside, *self.named, *tables]
-            raise unknown_input(name, self.queries, names)
+            raise unknown_input(name, self.queries, [*common, *names])
         times = {stream.time.column: 0} if stream.time.column else {}
         unit = stream.time.unit
         found = BoundRelation(Scan(stream), stream.schema, stream.name, times, unit=unit, qualifier=stream.name)

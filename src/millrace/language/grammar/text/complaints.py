@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from millrace.errors import QueryError, did_you_mean
+from millrace.errors import Place, QueryError, did_you_mean
+from millrace.language.grammar.text.intervals import MONTHS_OF, UNITS
 
 if TYPE_CHECKING:
     from millrace.language.grammar.text.cursor import Cursor
@@ -30,6 +31,17 @@ _BY_WORD = {
     "INTO": "Write INSERT INTO sink SELECT ..., or CREATE QUERY name INTO sink AS SELECT ...",
     "OPTIONS": "Options of a query stand in WITH (key = 'value').",
 }
+_IN_BRACKETS = "Put it into the brackets after the stream: FROM s [RANGE 5 MINUTES SLIDE 1 MINUTE]."
+_INSTEAD = {"=>": "Write >=.", "&&": "Write AND.", ":=": "Write =.", "!": "Write NOT or <>."}
+"""What to write for operators of other languages."""
+_CALLS = {
+    **{name: f"Write {name}(value AS type)." for name in ("CAST", "TRY_CAST")},
+    "EXTRACT": "Write EXTRACT(HOUR FROM ts).",
+    **{name: f"Write {name}(text, 1, 3)." for name in ("SUBSTRING", "SUBSTR")},
+    "TRIM": "Write TRIM(text), or TRIM(BOTH 'x' FROM text).",
+    "OVERLAY": "Write OVERLAY(text PLACING 'x' FROM 2 FOR 1).",
+}
+"""Calls with words inside."""
 _LEFT_OVER = "Something before it is missing or misspelt, or a semicolon is missing."
 
 
@@ -46,6 +58,8 @@ def wrong(cursor: Cursor, expected: str, hint: str) -> QueryError:
 def left_over(cursor: Cursor) -> QueryError:
     """The error for a token after the end of a statement."""
     word = cursor.token.text.upper()
+    if (error := _out_of_form(cursor)) is not None:
+        return error
     if word in _BY_WORD:
         return QueryError(f'unexpected "{cursor.token.text}"', hint=_BY_WORD[word], place=cursor.place())
     if not _meant(cursor.token, _CLAUSES):
@@ -54,6 +68,42 @@ def left_over(cursor: Cursor) -> QueryError:
             return error
     hint = ended(cursor, _meant(cursor.token, _CLAUSES) + _LEFT_OVER)
     return QueryError(f'unexpected "{cursor.source.word(cursor.token)}"', hint=hint, place=cursor.place())
+
+
+def _out_of_form(cursor: Cursor) -> QueryError | None:
+    """The error for a form that lacks a word of its own: BY, INTERVAL, or the brackets of a window."""
+    token, last = cursor.token, cursor.last
+    before, word = last.text.upper() if last else "", token.text.upper()
+    if before in ("GROUP", "ORDER"):
+        fact, hint, place = f"{before} stands without BY", f"Write {before} BY {token.text}.", _of(last, cursor)
+    elif last and last.token_type == TokenType.NUMBER and word.lower() in (*UNITS, *MONTHS_OF):
+        fact, place = f'"{last.text} {token.text}" is no value', cursor.source.place(last.start, token.end)
+        hint = f"A length of time begins with a word: INTERVAL {last.text} {word}."
+    elif before in ("SLIDE", "RANGE", "ROWS", "SESSION") and cursor.token.token_type == TokenType.NUMBER:
+        fact, hint, place = f"{before} stands outside of a window", _IN_BRACKETS, _of(last, cursor)
+    elif word in _INSTEAD:
+        fact, hint, place = f'"{word}" is no operator here', _INSTEAD[word], cursor.place()
+    else:
+        return None
+    return QueryError(fact, hint=hint, place=place)
+
+
+def _of(token: Token, cursor: Cursor) -> Place:
+    return cursor.source.of_token(token)
+
+
+def incomplete(cursor: Cursor, place: Place) -> QueryError:
+    """The error for an expression that lacks a part at a place."""
+    last = cursor.last
+    called = cursor.open_call().upper()
+    found = f'"{place.text}"' if place.text else "the end"
+    if called in _CALLS:
+        return QueryError(f'unexpected {found} in "{called}"', hint=_CALLS[called], place=place)
+    if not last or last.token_type in (TokenType.L_PAREN, TokenType.COMMA):
+        hint = "Write a value there, or remove what stands around it."
+        return QueryError(f"a value is missing before {found}", hint=hint, place=place)
+    hint = f'Write a value after "{last.text}", or remove it.'
+    return QueryError(f'a value is missing after "{last.text}"', hint=hint, place=_of(last, cursor))
 
 
 def ended(cursor: Cursor, hint: str) -> str:

@@ -28,6 +28,10 @@ _NO_ALIAS = {
     "SEQ", "ASOF", "EMIT", "LIMIT", "OFFSET", "WINDOW", "MODE", "MATCH_CONDITION", "WITH", "WITHIN", "QUALIFY", "UNION",
     "TRUTH", "MATCH_RECOGNIZE", "PIVOT", "UNPIVOT",
 }  # fmt: skip
+_AFTER_LISTS = {
+    "FROM", "WHERE", "GROUP BY", "ORDER BY", "HAVING", "QUALIFY", "LIMIT", "UNION", "AS", ")", "INTO", "LANGUAGE",
+}  # fmt: skip
+"""What may follow a list, and begins no item of one."""
 _QUANTITIES = (TokenType.NUMBER, TokenType.STRING)
 _COLUMNS_HINT = "Columns read (name TYPE, name TYPE, ...)."
 
@@ -182,8 +186,31 @@ class Cursor:
         """Read one or more items between commas."""
         found = [item()]
         while self.take_type(TokenType.COMMA):
+            self.refuse_end_of_list()
             found.append(item())
         return tuple(found)
+
+    def refuse_end_of_list(self) -> None:
+        """Refuse a comma that was read if no further item of a list follows it."""
+        word = self.token.text.upper() if self.token else ""
+        if self.at_type(TokenType.IDENTIFIER, TokenType.STRING) or not (word in _AFTER_LISTS or not self.token):
+            return
+        found = f'"{self.token.text}"' if self.token else "the end"
+        raise QueryError(
+            f"a comma stands before {found}",
+            hint="Remove the comma, or write what should follow it.",
+            place=self.source.of_token(self.last),
+        )
+
+    def open_call(self) -> str:
+        """The name before the innermost parenthesis that is open here; empty if there is none."""
+        depth = 0
+        tokens = self._reader._tokens
+        for place in range(min(self.position, len(tokens)) - 1, 0, -1):
+            depth += (tokens[place].token_type == TokenType.R_PAREN) - (tokens[place].token_type == TokenType.L_PAREN)
+            if depth < 0:
+                return str(tokens[place - 1].text)
+        return ""
 
     def parenthesised(self, item: Callable[[], Item], hint: str) -> tuple[Item, ...]:
         """Read `(item, item, ...)`."""
