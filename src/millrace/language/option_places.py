@@ -38,7 +38,8 @@ def _parts(statement: Statement) -> Iterator[tuple[str, Place | None]]:
     yield from ((each.key.text, each.key.place) for each in settings)
     if connector is not None:
         yield connector.format.text, connector.format.place
-    yield from ((each.value.text, each.value.place) for each in settings)
+    own = name.text if isinstance(name, Name) else ""
+    yield from ((each.value.text, each.value.place) for each in settings if each.value.text != own)
     if isinstance(computes := getattr(statement, "computes", None), Name):
         yield computes.text, computes.place
     if connector is not None and isinstance(name, Name):

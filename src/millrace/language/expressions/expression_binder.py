@@ -58,12 +58,17 @@ _OTHER_FORMS: dict[type[exp.Expr], tuple[str, str]] = {
         (exp.JSONExtractScalar, exp.JSONBExtract, exp.JSONBExtractScalar, exp.JSONBContains),
         ('"{}" is no operator of this language', _JSON),
     ),
+    exp.CastToStrType: ('"{}" is no cast', "Write CAST(value AS type), or TRY_CAST(value AS type)."),
+    exp.JSONBContainsTopKey: ('"{}" is no choice', "Write if(condition, value, other), or CASE WHEN ... THEN ... END."),
+    exp.All: ('"{}" is no value', "Write column IN (1, 2, 3); a subquery stands in FROM."),
+    exp.RegexpILike: ('"{}" is no condition here', "Write column RLIKE '(?i)pattern'."),
+    exp.Overlaps: ('"{}" is no condition here', "Compare the bounds: a.begin < b.end AND b.begin < a.end."),
     exp.Collate: ('"{}" sets the order of text', "Leave COLLATE out: text is compared by its characters."),
     exp.SimilarTo: ('"{}" is no condition here', "Write column RLIKE 'a regular expression', or LIKE."),
     exp.Glob: ('"{}" is no condition here', "Write column LIKE 'a%'."),
     exp.Tuple: (
         '"{}" is no single value',
-        "Compare column by column, a = 1 AND b = 2, or structs: struct(a, b) = struct(1, 2).",
+        "Write struct(a, b), or compare column by column: a = 1 AND b = 2.",
     ),
 }
 """Forms of other systems that are read and not bound: what is said of them, and what to write."""
@@ -409,6 +414,25 @@ class ExpressionBinder:
         return typed.call("~", [self.bind(node.this)])
 
 
+_OTHER_TYPES = {
+    **dict.fromkeys(
+        ("JSON", "JSONB", "VARIANT", "OBJECT", "SUPER", "HSTORE"),
+        "STRING for a text of JSON, whose parts are column:a.b, or STRUCT<a: INT, b: STRING>",
+    ),
+    **dict.fromkeys(("SERIAL", "BIGSERIAL", "IDENTITY", "UBIGINT", "UINTEGER", "INT8", "HUGEINT"), "BIGINT"),
+    **dict.fromkeys(("INT4", "MEDIUMINT", "INTEGR"), "INT"),
+    **dict.fromkeys(("DATETIME", "DATETIME2", "SMALLDATETIME", "TIMESTAMP_TZ", "TIMESTAMP_MS"), "TIMESTAMP"),
+    **dict.fromkeys(("MONEY", "NUMBER", "BIGNUMERIC"), "DECIMAL(18, 2), or BIGINT"),
+    **dict.fromkeys(("FLOAT8", "FLOAT64", "NUMBR"), "DOUBLE"),
+    **dict.fromkeys(("BLOB", "BYTEA", "BYTES", "VARBINARY", "IMAGE"), "BINARY"),
+    **dict.fromkeys(("BIT",), "BOOLEAN"),
+    **dict.fromkeys(
+        *(("UUID", "NVARCHAR", "VARCHAR2", "CLOB", "ENUM", "INET", "CHARACTER", "TIME", "XML", "CITEXT"),), "STRING"
+    ),
+}
+"""What to write for types of other systems."""
+
+
 def unknown_type(name: str, place: Place | None) -> QueryError:
     """The refusal of a word that names no type."""
     hint = f"{did_you_mean(name.upper(), TYPE_NAMES, near=0.7)}The types are {listed(TYPE_NAMES)}."
@@ -416,6 +440,8 @@ def unknown_type(name: str, place: Place | None) -> QueryError:
         hint = f"Write DECIMAL(p, s) with p digits, of which s stand after the point; p is at most {MOST_DIGITS}."
     elif re.fullmatch(r"(?is)interval\b.*", name):
         hint = "Declare it as STRING, and write CAST(column AS INTERVAL DAY TO SECOND), or YEAR TO MONTH, in the query."
+    elif (instead := _OTHER_TYPES.get(re.split(r"\W", name.upper())[0])) is not None:
+        hint = f"Write {instead}."
     elif re.fullmatch(r"(?is)(array|struct|map)\b.*", name):
         hint = "Write ARRAY<INT>, STRUCT<a: INT, b: STRING> or MAP<STRING, INT>."
     return QueryError(f'type "{name}" is unknown here', hint=hint, place=place)

@@ -9,10 +9,10 @@ from functools import cached_property
 import pyarrow as pa
 from sqlglot import exp
 
-from millrace.errors import Place, QueryError, did_you_mean, listed
+from millrace.errors import Place, QueryError, did_you_mean
 from millrace.kernel.columns.expressions import Expression
 from millrace.language.expressions import typed
-from millrace.language.expressions.sql_functions import WORDS_INSTEAD
+from millrace.language.expressions.sql_functions import unknown_column
 from millrace.language.expressions.typed import Typed
 from millrace.language.grammar.text.places import place_of, placed_as
 
@@ -123,8 +123,6 @@ class Scope:
         """The error for a column that does not exist."""
         return QueryError(
             f'column "{name}" does not exist',
-            hint=WORDS_INSTEAD.get(
-                name.lower(), f"{did_you_mean(name, self.schema.names)}The columns are {listed(self.schema.names)}."
-            ),
+            hint=unknown_column(name, did_you_mean(name, self.schema.names), self.schema.names),
             place=place,
         )

@@ -5,6 +5,9 @@ The scalar functions are declared in `functions/`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from millrace.errors import listed
 from millrace.language.expressions.functions import FUNCTIONS
 from millrace.language.expressions.functions.aggregate_table import AGGREGATES
 
@@ -82,7 +85,8 @@ _OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "max_by(column, ts)": ("latest_by_offset", "latest", "last_by", "argmax", "any_last", "max_with"),
     "min_by(column, ts)": ("earliest_by_offset", "earliest", "first_by", "argmin", "min_with"),
     "string_agg(text, ',')": ("group_concat", "wm_concat", "concat_agg", "array_concat_agg"),
-    "collect_list(column)": ("grouparray", "list_agg", "topk", "topkdistinct", "json_agg", "jsonb_agg"),
+    "collect_list(column)": ("grouparray", "list_agg", "json_agg", "jsonb_agg"),
+    "QUALIFY row_number() OVER (PARTITION BY window_start ORDER BY n DESC) <= 3": ("topk", "topkdistinct", "top_k"),
     "percentile(x, 0.5)": ("quantile", "quantiles", "quantile_cont", "approx_median", "percentile_disc_approx"),
     "stddev(x)": ("stdev", "stdevp", "std_dev", "stddevpop"),
     "explode(sequence(1, 10))": ("generate_series", "generate_array", "range"),
@@ -143,11 +147,17 @@ INSTEAD: dict[str, str] = {
 """What to write for functions of other systems that this one has not."""
 
 WORDS_INSTEAD = {
-    name: INSTEAD[name]
-    for name in (
-        *("current_timestamp", "current_date", "current_time", "localtimestamp", "localtime", "sysdate"),
-        *("systimestamp", "current_user", "session_user", "rowtime", "proctime"),
-    )
+    **dict.fromkeys(
+        ("window_start", "window_end", "window"),
+        "It is a column of the results of a window: FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE], with an aggregate.",
+    ),
+    **{
+        name: INSTEAD[name]
+        for name in (
+            *("current_timestamp", "current_date", "current_time", "localtimestamp", "localtime", "sysdate"),
+            *("systimestamp", "current_user", "session_user", "rowtime", "proctime"),
+        )
+    },
 }
 """The same for those that other systems call without parentheses."""
 
@@ -182,3 +192,13 @@ TRUNCATIONS: dict[str, str] = {
     **dict.fromkeys(("year", "yyyy", "yy"), "year"),
 }
 """The units of date_trunc."""
+
+
+def unknown_column(name: str, near: str, names: Iterable[str]) -> str:
+    """What to write for a column that is not there: `near` says which is meant, if one is."""
+    if name.lower() in WORDS_INSTEAD:
+        return WORDS_INSTEAD[name.lower()]
+    called = "count(*)" if name.lower() == "count" else f"{name}(...)"
+    function = f"A function is called with parentheses: {called}. " if name.lower() in (*KNOWN, *RANKS) else near
+    text = "" if function or not name.isidentifier() else f" Text stands in quotes: '{name}'."
+    return f"{function}The columns are {listed(names)}.{text}"

@@ -120,7 +120,7 @@ def field(given: Typed, name: str) -> Typed:
         return element(given, literal(name, pa.string()))
     if not pa.types.is_struct(inner):
         raise QueryError(
-            f'"{given.expression}" is {sql_name(given.type)}, and has no field "{name}"',
+            f'"{_dotted(given.expression)}" is {sql_name(given.type)}, and has no field "{name}"',
             hint=_PARTS.get(given.type.id, "Only a STRUCT has fields."),
             place=given.place,
         )
@@ -128,11 +128,19 @@ def field(given: Typed, name: str) -> Typed:
     found = next((each for each in (name, *names) if each in names and each.lower() == name.lower()), None)
     if found is None:
         raise QueryError(
-            f'"{given.expression}" has no field "{name}"',
+            f'"{_dotted(given.expression)}" has no field "{name}"',
             hint=f"{did_you_mean(name, names)}The fields are {listed(names)}.",
             place=given.place,
         )
     return call("field", [given, literal(found, pa.string())], given.place)
+
+
+def _dotted(expression: Expression) -> str:
+    """An expression as it is written: `a.b` for a field."""
+    if isinstance(expression, Call) and expression.function == "field":
+        inner, name = expression.arguments
+        return f"{_dotted(inner)}.{name.value if isinstance(name, Literal) else name}"
+    return str(expression)
 
 
 def element(given: Typed, index: Typed) -> Typed:
@@ -142,7 +150,9 @@ def element(given: Typed, index: Typed) -> Typed:
     if not pa.types.is_list(given.type):
         raise QueryError(
             f'"{given.expression}" is {sql_name(given.type)}, and has no elements',
-            hint="Brackets follow an ARRAY or a MAP: a[0], m['key']. A window stands in brackets after a stream.",
+            hint=f"A field of a STRUCT is written with a dot: {given.expression}.field."
+            if pa.types.is_struct(given.type)
+            else "Brackets follow an ARRAY or a MAP: a[0], m['key']. A window stands in brackets after a stream.",
             place=given.place,
         )
     if not pa.types.is_integer(index.type):

@@ -40,6 +40,8 @@ def query_statement(queries: SelectParser) -> QueryStatement:
     into = cursor.name("a sink", hint) if cursor.take("INTO") else None
     access = cursor.listed(lambda: _access(cursor)) if cursor.take("ACCESS") else ()
     options = _with_options(cursor, options)
+    if into is not None and cursor.at_type(TokenType.COMMA):
+        hint = f"A query goes to one sink: write INSERT INTO name SELECT * FROM {name.text} for another."
     cursor.expect("AS", hint=hint, what="AS and a SELECT")
     body = queries.body()
     return QueryStatement(body, name, into, _with_options(cursor, options), access)
@@ -147,6 +149,8 @@ def show_statement(queries: SelectParser) -> ShowStatement:
     first = cursor.last
     for word in SHOWN:
         if cursor.take(word.upper()):
+            if cursor.token:
+                raise cursor.wrong("the end", f"Write SHOW {word.upper()}, and nothing after it.")
             return ShowStatement(word, place=cursor.place_since(first))
     words = ", ".join(each.upper() for each in SHOWN)
     columns = (

@@ -87,15 +87,11 @@ def _complaint(error: ParseError, cursor: Cursor) -> QueryError:
     place: Place = getattr(error, "place", cursor.place())
     if "END after CASE" in str(error):
         return QueryError("CASE has no END", hint="Write CASE WHEN condition THEN value ELSE value END.", place=place)
-    found = f'"{place.text}"' if place.text else "the end"
     expected = re.match(r"(?:Expected|Expecting) (\S+)", str(error))
-    if expected and cursor.open_call().upper() != "CAST":
-        fact = f'expected "{expected[1]}" before {found}'
-    elif expected or "Required keyword" in str(error):
-        return incomplete(cursor, place)
-    else:
-        fact = f"unexpected {found}"
-    return QueryError(fact, hint="Check the text at and before this place.", place=place)
+    if expected or "Required keyword" in str(error):
+        return incomplete(cursor, place, expected[1] if expected else "")
+    found = f'"{place.text}"' if place.text else "the end"
+    return QueryError(f"unexpected {found}", hint="Check the text at and before this place.", place=place)
 
 
 # Statements

@@ -81,7 +81,14 @@ class SelectParser:
     def _select(self) -> Select:
         cursor = self.cursor
         first = cursor.token
-        cursor.expect("SELECT", hint=SELECT_HINT)
+        hint = SELECT_HINT
+        if cursor.at("INSERT"):
+            hint = "Write INSERT INTO sink WITH ... SELECT ..., or CREATE QUERY name INTO sink AS SELECT ..."
+        elif cursor.last and cursor.last.text == ")" and cursor.second.text.upper() == "AS":
+            hint = "Write a comma between two common tables: WITH a AS (SELECT ...), b AS (SELECT ...) SELECT ..."
+        elif cursor.last and cursor.last.text == "(":
+            hint = "In parentheses stands a query; a stream is written without them: FROM s."
+        cursor.expect("SELECT", hint=hint)
         distinct = Placed(place=cursor.source.of_token(cursor.last)) if cursor.take("DISTINCT") else None
         if distinct is not None and cursor.at("ON", "("):
             raise NotYet("DISTINCT ON is not supported yet", hint=_DISTINCT_ON, place=cursor.place())

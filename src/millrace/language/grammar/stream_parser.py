@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -60,6 +61,7 @@ _CONSTRAINTS = {
     ("REFERENCES",): "Leave it out: a join says what belongs together.",
     ("COLLATE",): "Leave it out: text is compared by its characters.",
 }
+_FILE = re.compile(r"/|\.(csv|json|parquet|txt|tsv)$")
 _FORMAT = "Where rows come from is written FROM csv OPTIONS (path 'file.csv')."
 _ELSEWHERE = {
     "WATERMARK": "Put it into the list of columns: (..., WATERMARK FOR ts AS ts - INTERVAL 5 SECONDS); or write "
@@ -91,6 +93,8 @@ def stream_statement(cursor: Cursor) -> StreamStatement:
     name = cursor.name(
         "the name of the stream", "Write CREATE STREAM name (columns) TIMESTAMP BY ts ORDERED FROM csv ..."
     )
+    if cursor.at("LIKE"):
+        raise cursor.wrong('"("', "List the columns: (name TYPE, ...). DESCRIBE shows those of another stream.")
     if cursor.at("AS"):
         raise cursor.wrong('"("', "To name a select write CREATE VIEW name AS SELECT ..., to run it CREATE QUERY.")
     definitions = cursor.parenthesised(lambda: _definition(cursor), _COLUMNS_HINT)
@@ -152,7 +156,7 @@ def _clause(cursor: Cursor) -> tuple[str, Any]:
 
 def _queue_options(cursor: Cursor) -> Options:
     """`(key = value, ...)` after WITH; elsewhere such options say where rows come from."""
-    found = cursor.options("Write WITH (queue = 'inplace').")
+    found = cursor.options("Options of queues read WITH (queue = 'inplace'); other clauses stand without WITH.")
     for key, setting in found.items():
         if key in _OF_SOURCES:
             hint = (
@@ -275,11 +279,13 @@ def _replay(cursor: Cursor) -> ReplayClause:
 
 def connector_clause(cursor: Cursor, hint: str) -> ConnectorClause:
     """`format [OPTIONS (...)]`; a format that is more than a word stands in quotes."""
+    if cursor.at_type(TokenType.STRING) and _FILE.search(cursor.token.text):
+        raise cursor.wrong("a format", f"Write csv OPTIONS (path '{cursor.token.text}'), or another format.")
     if cursor.take_type(TokenType.STRING):
         format_name = Name(str(cursor.last.text), place=cursor.source.of_token(cursor.last))
     else:
         format_name = cursor.name("a format", hint)
-    if cursor.at_type(TokenType.L_PAREN) or cursor.at("WITH", "("):
+    if cursor.at_type(TokenType.L_PAREN, TokenType.STRING) or cursor.at("WITH", "("):
         raise cursor.wrong("OPTIONS", hint)
     return ConnectorClause(format_name, cursor.options(hint) if cursor.take("OPTIONS") else {})
 

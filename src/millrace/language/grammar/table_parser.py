@@ -77,7 +77,7 @@ def _definition(cursor: Cursor, keys: list[ColumnsClause]) -> ColumnDefinition |
     if cursor.at("WATERMARK", "FOR"):
         raise _timed(cursor.place())
     if cursor.take("PRIMARY", "KEY") or cursor.take("PRIMARY KEY"):
-        columns = cursor.names("a column", _HINT)
+        columns = cursor.names("a column", "Write the columns in parentheses: PRIMARY KEY (id).")
         keys.append(ColumnsClause(columns, place=cursor.place_since(first)))
         return None
     name = cursor.name("a column", _HINT)

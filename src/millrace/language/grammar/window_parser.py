@@ -57,8 +57,8 @@ def bare_window(cursor: Cursor) -> WindowClause:
     """Read `WINDOW 10 minutes`, which is `[RANGE 10 minutes]`."""
     first = cursor.token
     cursor.expect("WINDOW", hint=_WINDOW_HINT)
-    if cursor.token.text.upper() in _ELSEWHERE:
-        raise cursor.wrong("a length of time", _ELSEWHERE[cursor.token.text.upper()])
+    if (word := cursor.token.text.upper()) in (*_ELSEWHERE, "SESSION"):
+        raise cursor.wrong("a length of time", _ELSEWHERE.get(word, "Sessions are written FROM s [SESSION 5 MINUTES]."))
     size = cursor.length("Write WINDOW 10 MINUTES.")
     return WindowClause("range", size, bare=True, place=cursor.place_since(first))
 

@@ -81,7 +81,10 @@ class AggregateForms:
 
     def arguments(self, call: WrittenCall, least: int, most: int | None = None) -> tuple[exp.Expr, ...]:
         """The arguments, if their number is right."""
-        check_count(call.name, len(call.arguments), least, most, _example(call.name, least))
+        several = len(call.arguments) > 1 and call.name in ("min", "max")
+        other = {"min": "least", "max": "greatest"}.get(call.name, "")
+        hint = f"Of several values in a row write {other}(a, b)." if several else _example(call.name, least)
+        check_count(call.name, len(call.arguments), least, most, hint)
         return call.arguments
 
     def _constant(self, node: exp.Expr, accepted: Callable[[Any], bool], fact: str, hint: str) -> Any:

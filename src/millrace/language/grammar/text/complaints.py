@@ -18,6 +18,7 @@ _KEYWORD = re.compile(r"\b[A-Z_]{3,}\b")
 _STARTS = {
     "SELECT", "CREATE", "ALTER", "DROP", "SHOW", "INSERT", "DESCRIBE", "EXPLAIN", "SET", "ADD",
 }  # fmt: skip
+_OPERATORS = ("AND", "OR", "LIKE", "BETWEEN", "IS", "AS", "ON", "USING", "THEN", "ELSE")
 _CLAUSES = (
     "FROM", "WHERE", "GROUP", "HAVING", "QUALIFY", "ORDER", "UNION", "JOIN", "LEFT", "RIGHT", "FULL", "ASOF", "SEQ",
     "MODE", "WINDOW", "WITH", "LIMIT",
@@ -29,6 +30,7 @@ _BY_WORD = {
     "WITHIN": "Give both inputs a window, s [RANGE 5 MINUTES] JOIN t [RANGE 5 MINUTES] ON s.k = t.k, or compare their "
     "times in ON.",
     "INTO": "Write INSERT INTO sink SELECT ..., or CREATE QUERY name INTO sink AS SELECT ...",
+    "UNION": "LIMIT and ORDER BY stand at the end of the whole: SELECT ... UNION SELECT ... ORDER BY ... LIMIT 10.",
     "OPTIONS": "Options of a query stand in WITH (key = 'value').",
 }
 _IN_BRACKETS = "Put it into the brackets after the stream: FROM s [RANGE 5 MINUTES SLIDE 1 MINUTE]."
@@ -47,6 +49,10 @@ _LEFT_OVER = "Something before it is missing or misspelt, or a semicolon is miss
 
 def wrong(cursor: Cursor, expected: str, hint: str) -> QueryError:
     """The error for a token that does not fit."""
+    has_dots = "OPTIONS" in hint or hint.startswith("Write SET")
+    error = (None if has_dots else _not_a_name(cursor)) or _without_parentheses(cursor)
+    if error is not None:
+        return error
     known = _KEYWORD.findall(f"{expected} {hint}")
     if (error := _misspelt(cursor.last, cursor, _KEYWORD.findall(expected), hint)) is not None:
         return error
@@ -58,15 +64,18 @@ def wrong(cursor: Cursor, expected: str, hint: str) -> QueryError:
 def left_over(cursor: Cursor) -> QueryError:
     """The error for a token after the end of a statement."""
     word = cursor.token.text.upper()
-    if (error := _out_of_form(cursor)) is not None:
+    if (error := _out_of_form(cursor) or _not_a_name(cursor)) is not None:
         return error
     if word in _BY_WORD:
         return QueryError(f'unexpected "{cursor.token.text}"', hint=_BY_WORD[word], place=cursor.place())
-    if not _meant(cursor.token, _CLAUSES):
-        error = _misspelt(cursor.last, cursor, _CLAUSES, _LEFT_OVER)
+    known = (*_CLAUSES, *_OPERATORS)
+    if not _meant(cursor.token, known) and not cursor.at_source():
+        error = _misspelt(cursor.last, cursor, known, _LEFT_OVER)
         if error is not None:
             return error
-    hint = ended(cursor, _meant(cursor.token, _CLAUSES) + _LEFT_OVER)
+    two_names = cursor.last and {cursor.last.token_type, cursor.token.token_type} == {TokenType.VAR}
+    rest = "A comma, an operator or a keyword is missing before it." if two_names else _LEFT_OVER
+    hint = ended(cursor, _meant(cursor.token, known) + rest)
     return QueryError(f'unexpected "{cursor.source.word(cursor.token)}"', hint=hint, place=cursor.place())
 
 
@@ -81,6 +90,9 @@ def _out_of_form(cursor: Cursor) -> QueryError | None:
         hint = f"A length of time begins with a word: INTERVAL {last.text} {word}."
     elif before in ("SLIDE", "RANGE", "ROWS", "SESSION") and cursor.token.token_type == TokenType.NUMBER:
         fact, hint, place = f"{before} stands outside of a window", _IN_BRACKETS, _of(last, cursor)
+    elif before == "SESSION" and token.text == "(":
+        fact, place = '"session" is no function', _of(last, cursor)
+        hint = "Write GROUP BY session_window(ts, '5 minutes'), or FROM s [SESSION 5 MINUTES]."
     elif word in _INSTEAD:
         fact, hint, place = f'"{word}" is no operator here', _INSTEAD[word], cursor.place()
     else:
@@ -88,17 +100,60 @@ def _out_of_form(cursor: Cursor) -> QueryError | None:
     return QueryError(fact, hint=hint, place=place)
 
 
+def _not_a_name(cursor: Cursor) -> QueryError | None:
+    """The error for a name with a dash or a dot in it."""
+    token, last = cursor.token, cursor.last
+    for mark in (token, last):
+        if not mark or mark.text not in ("-", "."):
+            continue
+        begin, end = cursor.word_around(mark)
+        if begin < mark.start and end > mark.end:
+            place = cursor.source.place(begin, end)
+            hint = f"Write it in backquotes: `{place.text}`."
+            if mark.text == ".":
+                hint = "Leave out the dot and what stands before it: the names of a file stand side by side."
+            return QueryError(f'"{place.text}" is no name', hint=hint, place=place)
+    return None
+
+
+def _without_parentheses(cursor: Cursor) -> QueryError | None:
+    """The error for a call whose parentheses are missing: `CAST x AS INT`, `row_number OVER (...)`, `IF x > 3 THEN`."""
+    before = cursor.before(2)
+    words = [each.text.upper() for each in before]
+    if len(words) < 2 or words[-1] == "(":
+        return None
+    if words[-1] == "OVER" and cursor.token.text == "(":
+        place, hint = _of(before[0], cursor), f"Write {before[0].text}() OVER (...)."
+        return QueryError("a function before OVER has no parentheses", hint=hint, place=place)
+    if words[0] in _CALLS:
+        return QueryError(f'"{words[0]}" has no parentheses', hint=_CALLS[words[0]], place=_of(before[0], cursor))
+    if words[0] == "IF":
+        hint = "Write if(condition, value, other), or CASE WHEN condition THEN value ELSE other END."
+        return QueryError("IF is a function here", hint=hint, place=_of(before[0], cursor))
+    return None
+
+
 def _of(token: Token, cursor: Cursor) -> Place:
     return cursor.source.of_token(token)
 
 
-def incomplete(cursor: Cursor, place: Place) -> QueryError:
-    """The error for an expression that lacks a part at a place."""
+def incomplete(cursor: Cursor, place: Place, expected: str = "") -> QueryError:
+    """The error for an expression that lacks a part at a place, which may be known."""
     last = cursor.last
     called = cursor.open_call().upper()
     found = f'"{place.text}"' if place.text else "the end"
     if called in _CALLS:
         return QueryError(f'unexpected {found} in "{called}"', hint=_CALLS[called], place=place)
+    if expected == ")" and called == "GROUP":
+        hint = "Write WITHIN GROUP (ORDER BY column)."
+        return QueryError(f"expected ORDER BY before {found}", hint=hint, place=place)
+    if place.text.upper() == "SEPARATOR":
+        return QueryError(f"unexpected {found}", hint="Write string_agg(text, ',').", place=place)
+    if expected == ")" and called:
+        hint = "Write a comma between two arguments, and an operator between two values."
+        return QueryError(f'expected "," or ")" in "{called.lower()}", found {found}', hint=hint, place=place)
+    if expected:
+        return QueryError(f'expected "{expected}" before {found}', hint=f'Write "{expected}" there.', place=place)
     if not last or last.token_type in (TokenType.L_PAREN, TokenType.COMMA):
         hint = "Write a value there, or remove what stands around it."
         return QueryError(f"a value is missing before {found}", hint=hint, place=place)
@@ -121,5 +176,7 @@ def _misspelt(token: Token, cursor: Cursor, known: Collection[str], hint: str) -
 
 def _meant(token: Token, known: Collection[str]) -> str:
     """A sentence that suggests a keyword if a token is nearly one."""
-    is_other = token and token.token_type == TokenType.VAR and token.text.upper() not in known
-    return did_you_mean(token.text, known, near=0.75) if is_other else ""
+    if not token or token.token_type != TokenType.VAR or token.text.upper() in known:
+        return ""
+    turned = next((each for each in known if sorted(each) == sorted(token.text.upper())), None)
+    return did_you_mean(token.text, known, near=0.75) or (f'Did you mean "{turned}"? ' if turned else "")

@@ -168,9 +168,14 @@ class Cursor:
         if token.token_type == TokenType.INTERVAL:
             while self.token and self.token.text.upper() in ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND", "TO"):
                 self.skip()
-        depth = 0
+        depth, angles = 0, 0
         while self.token and (depth or self.at_type(TokenType.L_PAREN, TokenType.LT)):
             depth += _depth(self.token)
+            angles += self.token.text.count("<") - self.token.text.count(">")
+            if angles > depth:
+                opening = next(each for each in self.before(99) if each.text == "<" and each.start > token.start)
+                place = self.source.of_token(opening)
+                raise QueryError('"<" is never closed', hint='Add the ">": ARRAY<STRING>.', place=place)
             self.skip()
         place = self.source.place(token.start, self.last.end)
         return Name(self.source.text[token.start : self.last.end + 1], place=place)
@@ -201,6 +206,24 @@ class Cursor:
             hint="Remove the comma, or write what should follow it.",
             place=self.source.of_token(self.last),
         )
+
+    def before(self, count: int) -> list[Token]:
+        """The last tokens that were read, as many as there are."""
+        return self._reader._tokens[max(0, self.position - count) : self.position]
+
+    def at_source(self) -> bool:
+        """True if the last word that was read is an input, and no keyword that is misspelt."""
+        words = [each.text.upper() for each in self.before(2)]
+        return len(words) == 2 and words[0] in ("FROM", "JOIN", ",", "UNION")
+
+    def word_around(self, mark: Token) -> tuple[int, int]:
+        """The first and the last place of the word without spaces that a mark is in."""
+        text, begin, end = self.source.text, mark.start, mark.end
+        while begin > 0 and (text[begin - 1].isalnum() or text[begin - 1] in "_-."):
+            begin -= 1
+        while end + 1 < len(text) and (text[end + 1].isalnum() or text[end + 1] in "_-."):
+            end += 1
+        return begin, end
 
     def open_call(self) -> str:
         """The name before the innermost parenthesis that is open here; empty if there is none."""

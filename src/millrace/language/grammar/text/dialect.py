@@ -21,7 +21,17 @@ from millrace.language.grammar.text.places import SourceText
 
 _OPENING = {TokenType.L_PAREN: TokenType.R_PAREN, TokenType.L_BRACKET: TokenType.R_BRACKET}
 _CLOSING = {closing: opening for opening, closing in _OPENING.items()}
-_TURNED = {"=!": "!=", "=<": "<=", "><": "<>"}
+_TURNED = {
+    "=!": "!=",
+    "=<": "<=",
+    "><": "<>",
+    "!~": "NOT column RLIKE 'pattern'",
+    "~*": "column RLIKE '(?i)pattern'",
+    "@>": "array_contains(array, value)",
+    "<@": "array_contains(array, value)",
+    "**": "power(x, 2)",
+}
+_CURLY = re.compile("[\u2018\u2019\u201c\u201d\u00b4]")
 _QUOTED = re.compile(
     r"""'(?:\\.|''|[^'\\])*'|"(?:\\.|""|[^"\\])*"|`(?:``|[^`])*`|--[^\n]*|/\*.*?\*/|[^'"`/-]+|-(?!-)|/(?!\*)""",
     re.DOTALL,
@@ -70,7 +80,14 @@ def _unreadable(source: SourceText, error: Exception) -> QueryError:
     """Why the text has no tokens: most often a quote or a comment that is never closed."""
     position = 0
     while found := _QUOTED.match(source.text, position):
-        position = found.end()
+        begin, position = position, found.end()
+        if found[0][0] in "'\"" and source.text[position : position + 1].isalnum():
+            # A word follows the text at once: one of its quotes belongs to the text, or is missing before it.
+            return QueryError(
+                f"the text {_beginning(found[0])} ends inside of a word",
+                hint="Close the text before, or double a quote that belongs to it: 'O''Brien'.",
+                place=source.place(begin, position - 1),
+            )
     if position < len(source.text):
         opening = "/*" if source.text.startswith("/*", position) else source.text[position]
         return QueryError(
@@ -86,8 +103,16 @@ def _unreadable(source: SourceText, error: Exception) -> QueryError:
     )
 
 
+def _beginning(text: str) -> str:
+    return text if len(text) < 40 else f"{text[:40]}..."
+
+
 def _check_operators(statement: list[Token], source: SourceText) -> None:
-    """Refuse operators whose characters stand in the wrong order, which have a meaning one by one."""
+    """Refuse operators of other languages whose characters have a meaning one by one, and quotes of a text editor."""
+    for token in statement:
+        if token.token_type == TokenType.VAR and (quote := _CURLY.search(token.text)):
+            hint = "Write text in straight quotes: 'text'."
+            raise QueryError(f'"{quote[0]}" is no quote of SQL', hint=hint, place=source.of_token(token))
     for one, other in pairwise(statement):
         if one.end + 1 == other.start and (meant := _TURNED.get(f"{one.text}{other.text}")):
             place = source.place(one.start, other.end)
