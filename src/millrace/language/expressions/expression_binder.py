@@ -68,7 +68,7 @@ _OTHER_FORMS: dict[type[exp.Expr], tuple[str, str]] = {
     exp.Glob: ('"{}" is no condition here', "Write column LIKE 'a%'."),
     exp.Tuple: (
         '"{}" is no single value',
-        "Write struct(a, b), or compare column by column: a = 1 AND b = 2.",
+        "Write struct(a, b), or compare column by column: a = 1 AND b = 2. GROUP BY takes columns without parentheses.",
     ),
 }
 """Forms of other systems that are read and not bound: what is said of them, and what to write."""
@@ -323,7 +323,7 @@ class ExpressionBinder:
         if not (pa.types.is_boolean(truth.type) or pa.types.is_null(truth.type)):
             raise QueryError(
                 f"IS takes NULL, TRUE or FALSE, not {truth.expression}",
-                hint=f"Write {given.expression} = {truth.expression}; where nulls are equal too, IS NOT DISTINCT FROM.",
+                hint=f"Compare with = or <>: {given.expression} = {truth.expression}.",
                 place=truth.place,
             )
         return typed.call("<=>", [typed.boolean(given, "the operand of IS"), typed.boolean(truth, "what IS tests")])

@@ -18,6 +18,9 @@ GENERATORS = ("explode", "explode_outer", "posexplode", "posexplode_outer", "inl
 """Functions that give a row per element."""
 
 _OTHER_NAMES: dict[str, tuple[str, ...]] = {
+    "avg(x)": ("average",),
+    "the columns by name, or * EXCEPT (a, b)": ("columns",),
+    "LIMIT 10 at the end": ("top",),
     "length(text)": ("strlen", "datalength", "char_len", "lengthb"),
     "split(text, ',')": ("string_to_array", "str_split", "string_split", "strsplit", "regexp_split_to_array", "strtok"),
     "array_join(array, ',')": ("array_to_string", "list_aggr"),

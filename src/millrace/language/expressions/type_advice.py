@@ -59,9 +59,32 @@ def for_comparison(given: Sequence[Typed]) -> str:
         return f"Write text in quotes: '{others[0].expression}'; or make numbers of it: {number}."
     if texts and others:
         return f"Write CAST({texts[0].expression} AS {sql_name(others[0].type)}), or the other one AS STRING."
+    if lengths := _those(given, pa.types.is_duration):
+        number = next((each.expression for each in given if each not in lengths), 5)
+        return f"A length of time is compared with one: INTERVAL {number} SECONDS."
+    flags = [each for each in _those(given, pa.types.is_boolean) if not each.is_constant]
+    if flags:
+        return f"A BOOLEAN stands alone as a condition: {flags[0].expression}, or NOT {flags[0].expression}."
+    if _those(given, pa.types.is_boolean):
+        return "Compare a number with a number, for example column > 0."
     if times and others:
         return "Write a time in quotes, '2024-05-01 12:30:00'; timestamp_seconds(n) makes one of a number."
     return _ONE_TYPE
+
+
+def for_value(kind: pa.DataType) -> str:
+    """How a value of a type is written, where a text is none."""
+    if _is_time(kind):
+        return "Times are written '2024-05-01 12:30:00', dates '2024-05-01'."
+    if pa.types.is_duration(kind):
+        return "A length of time is written INTERVAL '1 minute', or INTERVAL 1 MINUTE."
+    if pa.types.is_boolean(kind):
+        return "Write TRUE or FALSE, or the column alone as a condition."
+    if pa.types.is_list(kind):
+        return "Write array_contains(column, value), or take an element: a[0]."
+    if pa.types.is_nested(kind):
+        return _PARTS
+    return f"Write a value of type {sql_name(kind)}, or bring the other side to text with CAST(... AS STRING)."
 
 
 def for_condition(given: Typed) -> str:

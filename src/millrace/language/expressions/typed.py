@@ -16,7 +16,7 @@ from millrace.kernel.columns.expressions import Call, Cast, Column, Expression, 
 from millrace.kernel.columns.nested.nested_columns import has_map
 from millrace.kernel.columns.sql_types import sql_name
 from millrace.kernel.elements import TIMESTAMP
-from millrace.language.expressions.type_advice import for_comparison, for_condition, for_operator
+from millrace.language.expressions.type_advice import for_comparison, for_condition, for_operator, for_value
 
 _ARROW_REFUSALS = (pa.ArrowException, AttributeError, TypeError, ValueError, OverflowError)
 _INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
@@ -109,6 +109,8 @@ def text(given: Typed, what: str) -> Typed:
     if pa.types.is_string(given.type) or pa.types.is_binary(given.type) or pa.types.is_null(given.type):
         return given
     quoted = f"'{given.expression}'" if given.is_constant else f"CAST({given.expression} AS STRING)"
+    if pa.types.is_list(given.type):
+        quoted = f"exists({given.expression}, x -> x LIKE 'a%'), or take an element: {given.expression}[0]"
     fact = f'{what} takes text, and "{given.expression}" is {sql_name(given.type)}'
     raise QueryError(fact, hint=f"Write {quoted}.", place=given.place)
 
@@ -281,10 +283,7 @@ def literal_of(given: Typed, target: pa.DataType) -> Typed:
 
 def _no_such_value(given: Typed, kind: pa.DataType) -> QueryError:
     name = sql_name(kind)
-    hint = f"Write a value of type {name}, or bring the other side to text with CAST(... AS STRING)."
-    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        hint = "Times are written '2024-05-01 12:30:00', dates '2024-05-01'."
-    return QueryError(f"{given.expression} is not a valid {name}", hint=hint, place=given.place)
+    return QueryError(f"{given.expression} is not a valid {name}", hint=for_value(kind), place=given.place)
 
 
 def computable(operands: Sequence[Typed]) -> list[Typed]:

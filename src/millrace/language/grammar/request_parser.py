@@ -162,11 +162,16 @@ def show_statement(queries: SelectParser) -> ShowStatement:
 def describe_statement(queries: SelectParser) -> DescribeStatement:
     """What follows DESCRIBE."""
     cursor = queries.cursor
-    cursor.take("EXTENDED")
+    if not cursor.take("EXTENDED") and cursor.second:
+        cursor.take("FORMATTED")
     for word in ("STREAM", "SINK", "VIEW", "QUERY", "TABLE"):
         if cursor.second and cursor.take(word):
             break
-    return DescribeStatement(cursor.name("a name", "Write DESCRIBE and the name of a stream, view, query or sink."))
+    hint = "Write DESCRIBE and the name of a stream, view, query or sink."
+    found = DescribeStatement(cursor.name("a name", hint))
+    if cursor.token and not cursor.at("EXTENDED"):
+        raise cursor.wrong("the end", hint)
+    return found
 
 
 def explain_statement(queries: SelectParser) -> ExplainStatement:

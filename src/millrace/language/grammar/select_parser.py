@@ -93,11 +93,12 @@ class SelectParser:
         if distinct is not None and cursor.at("ON", "("):
             raise NotYet("DISTINCT ON is not supported yet", hint=_DISTINCT_ON, place=cursor.place())
         cursor.take_type(TokenType.ALL)
-        if cursor.at("TOP") and cursor.second.token_type == TokenType.NUMBER:
-            raise QueryError("TOP is not supported", hint=LIMIT, place=cursor.place())
+        numbers = (TokenType.NUMBER, TokenType.L_PAREN) if cursor.at("TOP") else (TokenType.NUMBER,)
+        if (cursor.at("TOP") or cursor.at("FIRST")) and cursor.second.token_type in numbers:
+            raise QueryError(f"{cursor.token.text.upper()} is not supported", hint=LIMIT, place=cursor.place())
         outer, self.aggregate_windows = self.aggregate_windows, []
         items = cursor.listed(self._item)
-        cursor.expect("FROM", hint=SELECT_HINT, what='"," or FROM')
+        cursor.expect("FROM", hint=self._after_item(), what='"," or FROM')
         read = self.inputs.clause()
         where = self._condition() if cursor.take_type(TokenType.WHERE) else None
         read = self.inputs.with_window_after(read)
@@ -111,6 +112,18 @@ class SelectParser:
             items, read.source, where, groups, having, windows, distinct, qualify, read.joins, read.sequence,
             read.window, by_all, read.explodes, place=cursor.source.of_token(first),
         )  # fmt: skip
+
+    def _after_item(self) -> str:
+        """What to write where neither a comma nor FROM follows an item of the list."""
+        token, last = self.cursor.token, self.cursor.last
+        if last and last.text.upper() == "FILTER":
+            return "Write FILTER (WHERE condition)."
+        if token and token.text.upper() == "INTO":
+            return "Write INSERT INTO sink SELECT ..., or CREATE QUERY name INTO sink AS SELECT ..."
+        if not token:
+            return "Write FROM and a stream: a query reads one."
+        word = last.text if token.text == "(" and last else token.text
+        return f'Write a comma before "{word}" if it is a further column. {SELECT_HINT}'
 
     def _item(self) -> SelectItem:
         first = self.cursor.token

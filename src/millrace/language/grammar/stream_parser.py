@@ -29,6 +29,7 @@ from millrace.language.grammar.text.cursor import Cursor
 
 _VALUES_HINT = "Write VALUES (1, 2, 3), or VALUES (('a', 1), ('b', 2)) where there are two columns."
 _COLUMNS_HINT = "Columns read (name TYPE, name TYPE, ...)."
+_COLUMNS_ALONE = f"{_COLUMNS_HINT} A column has a name and a type, and a comma stands before the next."
 _COMPUTED_HINT = "Write ts TIMESTAMP AS to_timestamp(day || ' ' || time, 'yyyyMMdd HHmm')."
 _WATERMARK_HINT = "Write WATERMARK FOR ts AS ts - INTERVAL 5 SECONDS."
 _INTERNAL_HINT = "Write INTERNAL TIMESTAMP AS ts."
@@ -60,6 +61,14 @@ _CONSTRAINTS = {
     ("CHECK",): "Leave it out, and write the condition in WHERE of the queries.",
     ("REFERENCES",): "Leave it out: a join says what belongs together.",
     ("COLLATE",): "Leave it out: text is compared by its characters.",
+    ("WITH", "TIME", "ZONE"): "Leave it out: a TIMESTAMP is an instant, and a time without a zone is read as UTC.",
+    ("WITHOUT", "TIME", "ZONE"): "Leave it out, and write TIME ZONE 'Europe/Berlin' after the columns if it is local.",
+    ("UNSIGNED",): "Leave it out, and take the next wider type: BIGINT for INT.",
+    **{(word,): "Leave it out: the source brings the values." for word in ("AUTO_INCREMENT", "IDENTITY", "GENERATED")},
+}
+_TYPES = {
+    *("INT", "INTEGER", "BIGINT", "SMALLINT", "TINYINT", "STRING", "VARCHAR", "TEXT", "DOUBLE", "FLOAT", "BOOLEAN"),
+    *("DATE", "TIMESTAMP", "DECIMAL"),
 }
 _FILE = re.compile(r"/|\.(csv|json|parquet|txt|tsv)$")
 _FORMAT = "Where rows come from is written FROM csv OPTIONS (path 'file.csv')."
@@ -70,6 +79,7 @@ _ELSEWHERE = {
     **dict.fromkeys(("TBLPROPERTIES", "ENGINE", "PROPERTIES"), f"Leave it out. {_FORMAT}"),
     "COMMENT": "Write a comment: -- text.",
     **dict.fromkeys(("PRIMARY KEY", "PRIMARY", "UNIQUE"), _KEYS),
+    "ORDER BY": f"In which order rows come is said of their time. {_TIME_HINT}",
     "AS": "A stream that is computed is a view: CREATE VIEW name AS SELECT ..., or CREATE QUERY, which runs.",
     "TIMESTAMP": _TIME_HINT,
     **dict.fromkeys(("ORDERED", "DISORDER", "PUNCTUATED"), f"It follows the time column. {_TIME_HINT}"),
@@ -97,7 +107,7 @@ def stream_statement(cursor: Cursor) -> StreamStatement:
         raise cursor.wrong('"("', "List the columns: (name TYPE, ...). DESCRIBE shows those of another stream.")
     if cursor.at("AS"):
         raise cursor.wrong('"("', "To name a select write CREATE VIEW name AS SELECT ..., to run it CREATE QUERY.")
-    definitions = cursor.parenthesised(lambda: _definition(cursor), _COLUMNS_HINT)
+    definitions = cursor.parenthesised(lambda: _definition(cursor), _COLUMNS_ALONE)
     clauses: dict[str, Any] = {}
     while cursor.token:
         place = cursor.place()
@@ -122,12 +132,19 @@ def _definition(cursor: Cursor) -> ColumnDefinition | Watermark:
         return Watermark(column, expression, place=cursor.place_since(first))
     if cursor.at("PRIMARY KEY") or cursor.at("PRIMARY", "KEY", "("):
         _refuse_constraint(cursor)
+    if cursor.at("WATERMARK") and cursor.ahead(3)[2:] and cursor.ahead(3)[2].upper() == "AS":
+        raise QueryError("FOR is missing after WATERMARK", hint=_WATERMARK_HINT, place=cursor.place())
     name = cursor.name("a column", _COLUMNS_HINT)
+    if name.text.upper() in _TYPES and cursor.token and cursor.token.token_type == TokenType.VAR:
+        hint = f"The name stands before the type: {cursor.token.text} {name.text}."
+        raise QueryError(f'"{name.text}" is a type, and stands where a name should', hint=hint, place=name.place)
     if cursor.take("AS"):
         return ColumnDefinition(name, None, cursor.expression("an expression", _COMPUTED_HINT))
     kind = cursor.type_name()
+    if cursor.take("GENERATED", "ALWAYS", "AS"):
+        return ColumnDefinition(name, kind, cursor.expression("an expression", _COMPUTED_HINT))
     _refuse_constraint(cursor)
-    if cursor.take("GENERATED", "ALWAYS", "AS") or cursor.take("AS"):
+    if cursor.take("AS"):
         return ColumnDefinition(name, kind, cursor.expression("an expression", _COMPUTED_HINT))
     return ColumnDefinition(name, kind)
 
@@ -312,5 +329,7 @@ def sink_statement(cursor: Cursor) -> SinkStatement:
     """`name TO format [OPTIONS (...)]`, after CREATE SINK."""
     name = cursor.name("the name of the sink", _SINK_HINT)
     after = f" Then write INSERT INTO {name.text} SELECT ..." if cursor.at("AS") else ""
+    if cursor.at_type(TokenType.L_PAREN):
+        after = " It has the columns of the query that goes to it: leave the list out."
     cursor.expect("TO", hint=f"{_SINK_HINT}{after}")
     return SinkStatement(name, connector_clause(cursor, _SINK_HINT))

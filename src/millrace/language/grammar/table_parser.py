@@ -90,6 +90,6 @@ def _definition(cursor: Cursor, keys: list[ColumnsClause]) -> ColumnDefinition |
 
 def refresh_statement(cursor: Cursor) -> RefreshStatement:
     """`TABLE name`, after REFRESH."""
-    hint = "Write REFRESH TABLE name."
+    hint = "Write REFRESH TABLE name. Anything else is always up to date."
     cursor.expect("TABLE", hint=hint)
     return RefreshStatement(cursor.name("the name of a table", hint))

@@ -39,6 +39,8 @@ _JOINS = {
     "JOIN (SELECT k, count(*) AS n FROM b [RANGE 1 MINUTE SLIDE 1 MINUTE] GROUP BY k) AS y ON ...",
     "ANTI": "Use LEFT JOIN, and WHERE y.k IS NULL around it.",
     "LATERAL": "Use JOIN with a window or a band on the times.",
+    "APPLY": "For a row per element write CROSS JOIN UNNEST(column) AS t (element); else JOIN with a window.",
+    "POSITIONAL": "Rows of streams are joined by keys and times: JOIN b ON a.k = b.k AND b.ts BETWEEN ...",
 }
 _ROWS = "Rows come from streams, and results go to sinks: Millrace changes no tables."
 _ACCESS = "Leave it out: who may read files or ask over HTTP is decided outside of SQL; see docs/security.md."
@@ -52,6 +54,9 @@ STATEMENTS = {
         ("CALL", "DO", "PREPARE", "IF", "WHILE", "LOOP", "RETURN"),
         "A file declares streams and queries, and runs no program: write what a query computes as a SELECT.",
     ),
+    "REPLACE": "Write CREATE OR REPLACE QUERY name AS SELECT ...",
+    "STREAM": "Write CREATE STREAM name (columns) TIMESTAMP BY ts ORDERED FROM csv OPTIONS (...).",
+    "QUERY": "Write CREATE QUERY name AS SELECT ...",
     **dict.fromkeys(("WINDOW", "WHERE", "JOIN", "GROUP"), "It is a part of a query: is there a semicolon before it?"),
     **dict.fromkeys(("UPDATE", "DELETE", "MERGE", "UPSERT", "TRUNCATE"), _ROWS),
     **dict.fromkeys(("PRINT", "TABLE", "VALUES", "FROM"), "Write SELECT * FROM stream LIMIT 10."),

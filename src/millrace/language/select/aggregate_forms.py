@@ -84,6 +84,7 @@ class AggregateForms:
         several = len(call.arguments) > 1 and call.name in ("min", "max")
         other = {"min": "least", "max": "greatest"}.get(call.name, "")
         hint = f"Of several values in a row write {other}(a, b)." if several else _example(call.name, least)
+        hint = f"Write {_WITHIN_GROUP[call.name]}." if call.name in _WITHIN_GROUP else hint
         check_count(call.name, len(call.arguments), least, most, hint)
         return call.arguments
 

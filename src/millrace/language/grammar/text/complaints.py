@@ -30,12 +30,23 @@ _BY_WORD = {
     "WITHIN": "Give both inputs a window, s [RANGE 5 MINUTES] JOIN t [RANGE 5 MINUTES] ON s.k = t.k, or compare their "
     "times in ON.",
     "INTO": "Write INSERT INTO sink SELECT ..., or CREATE QUERY name INTO sink AS SELECT ...",
+    "OFFSET": "Leave OFFSET out: LIMIT 10 shows the first rows that come, and ends the run.",
+    "THAN": "Write > or <.",
+    "WINDOW": "A window stands after the stream: FROM s [RANGE 5 MINUTES SLIDE 5 MINUTES] ... GROUP BY k.",
+    "EVERY": "How often results come is the SLIDE of a window: FROM s [RANGE 5 MINUTES SLIDE 5 MINUTES].",
     "UNION": "LIMIT and ORDER BY stand at the end of the whole: SELECT ... UNION SELECT ... ORDER BY ... LIMIT 10.",
     "OPTIONS": "Options of a query stand in WITH (key = 'value').",
 }
 _IN_BRACKETS = "Put it into the brackets after the stream: FROM s [RANGE 5 MINUTES SLIDE 1 MINUTE]."
-_INSTEAD = {"=>": "Write >=.", "&&": "Write AND.", ":=": "Write =.", "!": "Write NOT or <>."}
+_INSTEAD = {
+    "=>": "Write >=.",
+    "&&": "Write AND.",
+    ":=": "Write =.",
+    "!": "Write NOT or <>.",
+    "~": "Write column RLIKE 'pattern'.",
+}
 """What to write for operators of other languages."""
+_BEFORE_VALUES = ("AND", "OR", "NOT", "WHERE", "ON", "HAVING", "(")
 _CALLS = {
     **{name: f"Write {name}(value AS type)." for name in ("CAST", "TRY_CAST")},
     "EXTRACT": "Write EXTRACT(HOUR FROM ts).",
@@ -45,6 +56,16 @@ _CALLS = {
 }
 """Calls with words inside."""
 _LEFT_OVER = "Something before it is missing or misspelt, or a semicolon is missing."
+_AFTER = {
+    "FROM": "After a stream its window in brackets, its name, a comma, JOIN, WHERE, GROUP BY or ORDER BY may follow.",
+    "WHERE": "After a condition AND, OR, GROUP BY, ORDER BY or LIMIT may follow.",
+    "GROUP BY": "After what is grouped by a comma, HAVING, QUALIFY or ORDER BY may follow.",
+    "HAVING": "After a condition AND, OR, QUALIFY or ORDER BY may follow.",
+    "ORDER BY": "After a column DESC, a comma or LIMIT may follow.",
+    "LIMIT": "After LIMIT and one number nothing may follow but WITH (...).",
+    "ON": "After a condition AND, OR, JOIN, WHERE or GROUP BY may follow.",
+}
+"""What may follow where a query could end, by the last clause that was begun."""
 
 
 def wrong(cursor: Cursor, expected: str, hint: str) -> QueryError:
@@ -75,6 +96,7 @@ def left_over(cursor: Cursor) -> QueryError:
             return error
     two_names = cursor.last and {cursor.last.token_type, cursor.token.token_type} == {TokenType.VAR}
     rest = "A comma, an operator or a keyword is missing before it." if two_names else _LEFT_OVER
+    rest = f"{rest} {_AFTER.get(cursor.clause(), '')}".strip()
     hint = ended(cursor, _meant(cursor.token, known) + rest)
     return QueryError(f'unexpected "{cursor.source.word(cursor.token)}"', hint=hint, place=cursor.place())
 
@@ -85,6 +107,8 @@ def _out_of_form(cursor: Cursor) -> QueryError | None:
     before, word = last.text.upper() if last else "", token.text.upper()
     if before in ("GROUP", "ORDER"):
         fact, hint, place = f"{before} stands without BY", f"Write {before} BY {token.text}.", _of(last, cursor)
+    elif word in ("GROUP", "ORDER"):
+        fact, hint, place = f"{word} stands without BY", f"Write {word} BY {cursor.second.text}.", cursor.place()
     elif last and last.token_type == TokenType.NUMBER and word.lower() in (*UNITS, *MONTHS_OF):
         fact, place = f'"{last.text} {token.text}" is no value', cursor.source.place(last.start, token.end)
         hint = f"A length of time begins with a word: INTERVAL {last.text} {word}."
@@ -157,6 +181,10 @@ def incomplete(cursor: Cursor, place: Place, expected: str = "") -> QueryError:
     if not last or last.token_type in (TokenType.L_PAREN, TokenType.COMMA):
         hint = "Write a value there, or remove what stands around it."
         return QueryError(f"a value is missing before {found}", hint=hint, place=place)
+    words = [each.text.upper() for each in cursor.before(3)]
+    if len(words) == 3 and words[1] in ("LIKE", "ILIKE", "RLIKE", "IN", "=", "<", ">") and words[0] in _BEFORE_VALUES:
+        hint = f"Say of each comparison what is compared: column {words[1]} ..."
+        return QueryError(f'a value is missing before "{words[1]}"', hint=hint, place=_of(cursor.before(2)[0], cursor))
     hint = f'Write a value after "{last.text}", or remove it.'
     return QueryError(f'a value is missing after "{last.text}"', hint=hint, place=_of(last, cursor))
 

@@ -28,6 +28,7 @@ _NO_ALIAS = {
     "SEQ", "ASOF", "EMIT", "LIMIT", "OFFSET", "WINDOW", "MODE", "MATCH_CONDITION", "WITH", "WITHIN", "QUALIFY", "UNION",
     "TRUTH", "MATCH_RECOGNIZE", "PIVOT", "UNPIVOT",
 }  # fmt: skip
+_CLAUSES = ("FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "ON")
 _AFTER_LISTS = {
     "FROM", "WHERE", "GROUP BY", "ORDER BY", "HAVING", "QUALIFY", "LIMIT", "UNION", "AS", ")", "INTO", "LANGUAGE",
 }  # fmt: skip
@@ -164,6 +165,8 @@ class Cursor:
         token = self.token
         if not token or self.at_type(TokenType.COMMA, TokenType.R_PAREN):
             raise self.wrong("a type", _COLUMNS_HINT)
+        if self.at_type(TokenType.COLON, TokenType.EQ):
+            raise self.wrong("a type", "The type follows the name at once: (name TYPE, name TYPE, ...).")
         self.skip()
         if token.token_type == TokenType.INTERVAL:
             while self.token and self.token.text.upper() in ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND", "TO"):
@@ -215,6 +218,15 @@ class Cursor:
         """True if the last word that was read is an input, and no keyword that is misspelt."""
         words = [each.text.upper() for each in self.before(2)]
         return len(words) == 2 and words[0] in ("FROM", "JOIN", ",", "UNION")
+
+    def clause(self) -> str:
+        """The word of the last clause outside of parentheses that has begun."""
+        found, depth = "", 0
+        for each in self.before(self.position):
+            depth += (each.text in ("(", "[")) - (each.text in (")", "]"))
+            if depth == 0 and each.token_type != TokenType.IDENTIFIER and each.text.upper() in _CLAUSES:
+                found = each.text.upper()
+        return found
 
     def word_around(self, mark: Token) -> tuple[int, int]:
         """The first and the last place of the word without spaces that a mark is in."""
