@@ -21,7 +21,7 @@ from millrace.plan.nodes.query_network import Query, QueryNetwork
 from millrace.plan.physical.stages import physical
 from millrace.secrets import resolved
 
-_OF_SPARK = ("text", "orc", "avro", "rate", "socket", "kafka", "delta", "jdbc", "console", "noop")
+_OF_SPARK = ("text", "orc", "avro", "rate", "socket", "kafka", "delta", "console", "noop")
 
 
 def add_to(commands: Commands) -> None:
@@ -83,6 +83,11 @@ def _check_sink(query: Query) -> str | None:
 
 def _refuse_misspelt(what: str, format: str, known: Sequence[str]) -> None:
     """Refuse a format that looks like one of Millrace's; only Spark knows whether another one exists."""
+    if format == "jdbc":
+        hint = (
+            "PostgreSQL is FROM postgres for a table and TO postgres for a sink; others are a class of yours: python."
+        )
+        raise RequestError(f'{what} "jdbc", which Spark takes for tables and not for streams', hint=hint)
     meant = did_you_mean(format, known, near=0.66)
     if meant and format not in _OF_SPARK:
         raise RequestError(f'{what} "{format}", which is unknown', hint=f"{meant}The formats are {listed(known)}.")

@@ -65,7 +65,8 @@ def declare(statements: Iterable[Statement], known: Declarations | None = None) 
     tables = _declared((each for each in statements if isinstance(each, TableStatement)), known.tables)
     for each in [view for _, view in views] + [table for _, table in tables]:
         if each.name.text.lower() in {*known.streams, *dict(streams)}:
-            raise declared_twice(each.name)
+            other = dict(streams).get(each.name.text.lower())
+            raise declared_twice(each.name if other is None else _later(each.name, other.name))
     for name, view in views:
         if name in {*known.tables, *dict(tables)}:
             raise declared_twice(view.name)
@@ -79,6 +80,13 @@ def declare(statements: Iterable[Statement], known: Declarations | None = None) 
         {**known.queries, **{each.name.text.lower(): each.body for each in named if each.name}},
         _together(known.tables, {name: bind_table(each) for name, each in tables}, dict(tables)),
     )
+
+
+def _later(one: Name, other: Name) -> Name:
+    """The name that stands later in a text."""
+    if one.place is None or other.place is None:
+        return one
+    return max(one, other, key=lambda each: (each.place.line, each.place.column) if each.place else (0, 0))
 
 
 def _declared(statements: Iterable[Declaration], known: Container[str]) -> list[tuple[str, Declaration]]:

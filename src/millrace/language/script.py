@@ -200,6 +200,9 @@ def _change(
         case QueryStatement(name=Name() as name):
             if any(name.text.lower() in each for each in (queries, binder.aside, declared.views)):
                 raise declared_twice(name)
+            if name.text.lower() in declared.streams:
+                fact = f'"{name.text}" is both a stream and a query'
+                raise QueryError(fact, hint="Give the query a name of its own.", place=name.place)
             return Added(_query(name.text, statement, binder, declared))
         case QueryStatement(into=into):
             taken = queries, names, declared.views
@@ -232,7 +235,7 @@ def _query(name: str, statement: QueryStatement, binder: QueryBinder, declared: 
         check_query(relation.node, options, binder.places, place)
     access = bind_access(statement.access, relation.node, options, binder.functions)
     if statement.into is not None:
-        sink = _sink(statement.into, declared.sinks)
+        sink = _sink(statement.into, declared)
     elif statement.name is not None:
         sink = Sink(name, Connector("memory"))
     else:
@@ -247,13 +250,19 @@ def _query(name: str, statement: QueryStatement, binder: QueryBinder, declared: 
     return query if guard is None else guarded(query, guard, declared.streams)
 
 
-def _sink(name: Name, sinks: dict[str, Sink]) -> Sink:
+def _sink(name: Name, declared: Declarations) -> Sink:
+    sinks = declared.sinks
+    others = {"stream": declared.streams, "table": declared.tables, "view": declared.views}
+    for kind, known in others.items():
+        if name.text.lower() in known and name.text.lower() not in sinks:
+            hint = "Results go to a sink: CREATE SINK name TO csv OPTIONS (path 'folder'), then INSERT INTO name."
+            raise QueryError(f'"{name.text}" is a {kind}, not a sink', hint=hint, place=name.place)
     if name.text.lower() in sinks:
         return sinks[name.text.lower()]
     names = [sink.name for sink in sinks.values()]
-    known = f"The sinks are {listed(names)}." if names else "Declare it with CREATE SINK."
+    there = f"The sinks are {listed(names)}." if names else "Declare it with CREATE SINK."
     raise QueryError(
-        f'sink "{name.text}" does not exist', hint=f"{did_you_mean(name.text, names)}{known}", place=name.place
+        f'sink "{name.text}" does not exist', hint=f"{did_you_mean(name.text, names)}{there}", place=name.place
     )
 
 

@@ -17,6 +17,16 @@ STREAMS = """
 CREATE STREAM s (k STRING, v INT, x DOUBLE, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM csv OPTIONS (path 's.csv');
 CREATE STREAM t (k STRING, w INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM csv OPTIONS (path 't.csv');
 CREATE SINK out TO csv OPTIONS (path 'out');
+CREATE STREAM orders (
+  id BIGINT, customer STRING, amount DECIMAL(10, 2), qty INT, price DOUBLE, placed TIMESTAMP, day DATE,
+  tags ARRAY<STRING>, address STRUCT<city: STRING, zip: STRING>, paid BOOLEAN
+) TIMESTAMP BY placed DISORDER INTERVAL 5 SECONDS FROM json OPTIONS (path 'orders.json');
+CREATE STREAM payments (order_id BIGINT, method STRING, paid_at TIMESTAMP)
+  TIMESTAMP BY paid_at ORDERED FROM csv OPTIONS (path 'payments.csv');
+CREATE STREAM quotes (sym STRING, bid DOUBLE, ts TIMESTAMP)
+  TIMESTAMP BY ts ORDERED UPDATE KEY (sym) FROM csv OPTIONS (path 'quotes.csv');
+CREATE TABLE users (id BIGINT PRIMARY KEY, name STRING, country STRING) FROM csv OPTIONS (path 'users.csv');
+CREATE VIEW big AS SELECT id, customer, placed FROM orders WHERE qty > 10;
 """
 ENTRIES = [
     each.strip("\n").split("\n")

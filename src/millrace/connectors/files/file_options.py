@@ -24,12 +24,14 @@ _READING: Mapping[str, tuple[str, ...]] = {
     "parquet": _COMMON,
 }
 _WRITING: Mapping[str, tuple[str, ...]] = {
-    "csv": ("path", "header", "delimiter"),
-    "json": ("path",),
-    "parquet": ("path", "compression"),
+    "csv": ("path", "mode", "header", "delimiter"),
+    "json": ("path", "mode"),
+    "parquet": ("path", "mode", "compression"),
 }
+_PLACES = ("folder", "directory", "dir", "file", "files", "filename", "location", "url", "uri", "paths")
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "header": ("true", "false"),
+    "mode": ("overwrite",),
     "on_malformed": ("fail", "skip"),
     "order_by": ("name", "modified", "arrival"),
     "earlier_files": ("fail", "read"),
@@ -137,12 +139,14 @@ def _check(format: str, options: Mapping[str, str], known: Mapping[str, tuple[st
     check_format(format)
     for key, value in options.items():
         if key not in known[format]:
-            hint = f"{did_you_mean(key, known[format])}The options are {listed(known[format])}."
+            meant = 'Did you mean "path"? ' if key in _PLACES else did_you_mean(key, known[format], near=0.7)
+            hint = f"{meant}The options are {listed(known[format])}."
             raise RequestError(f'format "{format}" has no option "{key}"', hint=hint)
         if key == "timestamp_format" and is_pattern(value):
             timestamp_pattern(value)
         elif key in _CHOICES and value.lower() not in _CHOICES[key]:
-            hint = f"{did_you_mean(value, _CHOICES[key])}It takes {listed(_CHOICES[key])}."
+            pattern = ", or a pattern such as 'dd/MM/yyyy HH:mm'" if key == "timestamp_format" else ""
+            hint = f"{did_you_mean(value, _CHOICES[key])}It takes {listed(_CHOICES[key])}{pattern}."
             raise RequestError(f'option "{key}" does not take "{value}"', hint=hint)
 
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from string import digits
 
+from millrace.connectors.files.file_options import check_write_options
 from millrace.connectors.files.path_patterns import reads
 from millrace.connectors.native import PLAIN_SINKS, is_native, is_native_sink, refuse_sink
 from millrace.connectors.sink_index import has_writer
@@ -156,6 +157,8 @@ def file_sinks(queries: Sequence[Query], *, relayed: bool = False) -> dict[str, 
             resolved(query.sink.connector.options, f'sink "{query.sink.name}"')
             if "path" not in query.sink.connector.options:
                 continue
+        else:
+            check_write_options(query.sink.connector.format, query.sink.connector.options)
         taker = takers.setdefault(_place(query.sink), query.name)
         if taker != query.name:
             raise _one_folder(taker, query.name)

@@ -10,13 +10,14 @@ import pyarrow as pa
 from sqlglot import exp
 
 from millrace.errors import Place, QueryError, did_you_mean
+from millrace.kernel.columns.sql_types import sql_name
 from millrace.kernel.columns.user_functions import UserCall, UserFunction
 from millrace.language.expressions import typed
 from millrace.language.expressions.functions import FUNCTIONS
 from millrace.language.expressions.functions.argument_types import arguments_of
 from millrace.language.expressions.functions.declaration import ANY_NUMBER, Function
 from millrace.language.expressions.special_calls import SPECIAL_CALLS
-from millrace.language.expressions.sql_functions import AGGREGATE_NAMES, INSTEAD, KNOWN
+from millrace.language.expressions.sql_functions import AGGREGATE_NAMES, GENERATORS, INSTEAD, KNOWN, RANKS
 from millrace.language.expressions.time_calls import checked
 from millrace.language.expressions.typed import Typed
 from millrace.language.grammar.script_parser import parse_expression
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 Functions = Mapping[str, UserFunction]
 """The functions that users have defined, by name in lower case."""
 NO_FUNCTIONS: Functions = {}
+_RANK = "Write {}() OVER (PARTITION BY window_start ORDER BY n DESC), over the results of a window."
 
 
 def called_name(node: exp.Expr) -> str:
@@ -45,13 +47,13 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Typed:
     if name not in FUNCTIONS:
         raise _unknown(name, binder.functions)
     function = FUNCTIONS[name]
-    check_count(name, len(given), function.least, function.most)
+    check_count(name, len(given), function.least, function.most, function.form)
     if function.name in SPECIAL_CALLS:
         return SPECIAL_CALLS[function.name](binder, function.name, given)
     arguments = arguments_of(function, [binder.bind(each) for each in given])
     if function.means:
         return _meant(binder, function, arguments)
-    return typed.call(function.function, checked(function.function, arguments))
+    return typed.call(function.function, checked(function.function, arguments), form=function.form)
 
 
 def _meant(binder: ExpressionBinder, function: Function, arguments: Sequence[Typed]) -> Typed:
@@ -83,14 +85,17 @@ def check_count(name: str, count: int, least: int, most: int | None = None, exam
         return
     wanted = f"at least {least}" if most == ANY_NUMBER else f"{least} to {most}" if least < most else str(least)
     raise QueryError(
-        f'"{name}" takes {wanted} argument{"" if wanted == "1" else "s"}, not {count}',
+        f'"{name}" takes {wanted} argument{"" if wanted.endswith(" 1") or wanted == "1" else "s"}, not {count}',
         hint=example or "Check the commas and parentheses of the call.",
     )
 
 
 def _user_call(binder: ExpressionBinder, function: UserFunction, given: Sequence[exp.Expr]) -> Typed:
     """A call of a function of the user's own; it is computed for rows alone, not for constants."""
-    check_count(function.name, len(given), len(function.arguments))
+    kinds = ", ".join(map(sql_name, function.arguments))
+    check_count(
+        function.name, len(given), len(function.arguments), example=f"It is declared as {function.name}({kinds})."
+    )
     pairs = zip(given, function.arguments, strict=True)
     arguments = tuple(typed.brought(binder.bind(each), kind).expression for each, kind in pairs)
     return Typed(UserCall(function, arguments), pa.array([], function.returns))
@@ -107,9 +112,13 @@ def refuse_unknown(nodes: Iterable[exp.Expr], functions: Functions, aggregates: 
 def _unknown(
     name: str, functions: Functions, place: Place | None = None, kind: str = "FUNCTION", last: str = "function"
 ) -> QueryError:
+    if name in GENERATORS:
+        return QueryError(f'"{name}" is no part of an expression', hint=INSTEAD[name], place=place)
+    if name in RANKS:
+        return QueryError(f'"{name}" stands without OVER', hint=_RANK.format(name), place=place)
     known = (*(each.name for each in functions.values()), *KNOWN)
     listed_at = (
-        f"{did_you_mean(name, known)}docs/functions.md lists them; one of your own is declared before it is called: "
-        f"CREATE {kind} {name}(...) RETURNS ... LANGUAGE PYTHON AS 'module:{last}'."
+        f"{did_you_mean(name, known, near=0.75)}docs/functions.md lists them; one of your own is declared before it is "
+        f"called: CREATE {kind} {name}(...) RETURNS ... LANGUAGE PYTHON AS 'module:{last}'."
     )
     return QueryError(f'function "{name}" is unknown', hint=INSTEAD.get(name, listed_at), place=place)

@@ -18,7 +18,8 @@ from millrace.kernel.columns.interval_values import INTERVAL_PARTS
 from millrace.kernel.columns.sql_types import MOST_DIGITS, TYPE_NAMES, read_type
 from millrace.kernel.elements import INTERVAL, MONTHS, TIMESTAMP
 from millrace.language.expressions import typed
-from millrace.language.expressions.calls import NO_FUNCTIONS, Functions, bind_call
+from millrace.language.expressions.calls import NO_FUNCTIONS, Functions, bind_call, check_count
+from millrace.language.expressions.functions import FUNCTIONS
 from millrace.language.expressions.json_calls import part
 from millrace.language.expressions.scopes import Scope
 from millrace.language.expressions.sql_functions import FIELDS
@@ -41,6 +42,36 @@ _IN_FROM = (
     "Subqueries are allowed in FROM: write FROM a AS x JOIN (SELECT ...) AS y ON x.k = y.k, with a window or a band."
 )
 
+
+_VALUE = '"{}" stands for a value that is not given'
+_VARIABLES = "Write ${name}, and give its value with SET name = 5 or with --var name=5."
+_JSON = "Write column:a.b for a part of a text of JSON, and column.a for a field of a STRUCT."
+_OTHER_FORMS: dict[type[exp.Expr], tuple[str, str]] = {
+    exp.Parameter: (_VALUE, _VARIABLES),
+    exp.Placeholder: (_VALUE, _VARIABLES),
+    exp.SessionParameter: (_VALUE, _VARIABLES),
+    exp.Kwarg: (
+        '"{}" names an argument',
+        "Arguments have no names here: write the value alone. A function of elements is written x -> upper(x).",
+    ),
+    **dict.fromkeys(
+        (exp.JSONExtractScalar, exp.JSONBExtract, exp.JSONBExtractScalar, exp.JSONBContains),
+        ('"{}" is no operator of this language', _JSON),
+    ),
+    exp.CastToStrType: ('"{}" is no cast', "Write CAST(value AS type), or TRY_CAST(value AS type)."),
+    exp.JSONBContainsTopKey: ('"{}" is no choice', "Write if(condition, value, other), or CASE WHEN ... THEN ... END."),
+    exp.All: ('"{}" is no value', "Write column IN (1, 2, 3); a subquery stands in FROM."),
+    exp.RegexpILike: ('"{}" is no condition here', "Write column RLIKE '(?i)pattern'."),
+    exp.Overlaps: ('"{}" is no condition here', "Compare the bounds: a.begin < b.end AND b.begin < a.end."),
+    exp.Collate: ('"{}" sets the order of text', "Leave COLLATE out: text is compared by its characters."),
+    exp.SimilarTo: ('"{}" is no condition here', "Write column RLIKE 'a regular expression', or LIKE."),
+    exp.Glob: ('"{}" is no condition here', "Write column LIKE 'a%'."),
+    exp.Tuple: (
+        '"{}" is no single value',
+        "Write struct(a, b), or compare column by column: a = 1 AND b = 2. GROUP BY takes columns without parentheses.",
+    ),
+}
+"""Forms of other systems that are read and not bound: what is said of them, and what to write."""
 
 _DEEPEST = 150
 """How deeply expressions may be nested: each part of a plan that walks them has room for so many levels."""
@@ -127,6 +158,9 @@ class ExpressionBinder:
                 "AT TIME ZONE is no part of an expression",
                 hint="from_utc_timestamp(ts, 'Europe/Berlin') is what the clock there shows. Windows take it.",
             )
+        if type(node) in _OTHER_FORMS:
+            fact, hint = _OTHER_FORMS[type(node)]
+            raise QueryError(fact.format(written), hint=hint)
         raise QueryError(
             f'"{written}" is not a supported expression',
             hint="Expressions are columns, literals, operators, CASE, CAST and the scalar functions of Spark SQL.",
@@ -146,13 +180,18 @@ class ExpressionBinder:
 
     def _like(self, function: str, node: exp.Expr) -> Typed:
         """A pattern, or ANY or ALL of several; NOT is said of each."""
-        text, several = self.bind(node.this), node.expression
+        word = function.upper()
+        text, several = typed.text(self.bind(node.this), word), node.expression
         is_several = isinstance(several, exp.Any | exp.All)
         patterns = several.this.expressions or [several.this.unnest()] if is_several else [several]
-        found = [typed.call(function, [text, self.bind(each)]) for each in patterns]
+        form = FUNCTIONS[function].form
+        found = [typed.call(function, [text, self._pattern(each, word)], form=form) for each in patterns]
         if node.args.get("negate"):
             found = [typed.call("not", [each], each.place) for each in found]
         return typed.call("and" if isinstance(several, exp.All) else "or", found) if len(found) > 1 else found[0]
+
+    def _pattern(self, node: exp.Expr, word: str) -> Typed:
+        return typed.text(self.bind(node), f"the pattern of {word}")
 
     def _bits(self, function: str, node: exp.Expr) -> Typed:
         if function.startswith("shift"):
@@ -273,13 +312,20 @@ class ExpressionBinder:
         if node.args.get("query") is not None:
             raise NotYet("IN with a subquery is not supported yet", hint=_IN_FROM)
         if not node.expressions:
-            raise QueryError("IN takes a list of values", hint="Write column IN (1, 2, 3).")
+            place = place_of(node.args["field"]) if node.args.get("field") is not None else None
+            raise QueryError("IN takes a list of values", hint="Write column IN (1, 2, 3).", place=place)
         return self._compared("in", [node.this, *node.expressions])
 
     def _bind_is(self, node: exp.Expr) -> Typed:
         if isinstance(node.expression, exp.Null):
             return typed.call("is_null", [self.bind(node.this)])
         given, truth = self.bind(node.this), self.bind(node.expression)
+        if not (pa.types.is_boolean(truth.type) or pa.types.is_null(truth.type)):
+            raise QueryError(
+                f"IS takes NULL, TRUE or FALSE, not {truth.expression}",
+                hint=f"Compare with = or <>: {given.expression} = {truth.expression}.",
+                place=truth.place,
+            )
         return typed.call("<=>", [typed.boolean(given, "the operand of IS"), typed.boolean(truth, "what IS tests")])
 
     def _bind_nullsafeneq(self, node: exp.Expr) -> Typed:
@@ -337,8 +383,10 @@ class ExpressionBinder:
         return typed.call(FIELDS[name], [value])
 
     def _bind_substring(self, node: exp.Expr) -> Typed:
-        parts = [node.this, node.args.get("start"), node.args.get("length")]
-        return typed.call("substring", [self.bind(each) for each in parts if each is not None])
+        parts = [each for each in (node.this, node.args.get("start"), node.args.get("length")) if each is not None]
+        form = FUNCTIONS["substring"].form
+        check_count("substring", len(parts), 2, 3, form)
+        return typed.call("substring", [self.bind(each) for each in parts], form=form)
 
     def _bind_trim(self, node: exp.Expr) -> Typed:
         """`trim(BOTH x FROM text)`; sqlglot reads trim(a, b) so too, where Spark takes a for the characters."""
@@ -355,12 +403,34 @@ class ExpressionBinder:
         like = node.this
         if type(like) not in _PATTERNS:
             raise QueryError("ESCAPE follows LIKE and its pattern", hint="Write text LIKE 'a/%' ESCAPE '/'.")
-        return typed.call(
-            _PATTERNS[type(like)], [self.bind(each) for each in (like.this, like.expression, node.expression)]
-        )
+        word = _PATTERNS[type(like)]
+        text = typed.text(self.bind(like.this), word.upper())
+        escape = self.bind(node.expression)
+        if not escape.is_constant or len(str(escape.value.as_py())) != 1:
+            raise QueryError("ESCAPE takes one character", hint="Write text LIKE 'a/%' ESCAPE '/'.", place=escape.place)
+        return typed.call(word, [text, self._pattern(like.expression, word.upper()), escape])
 
     def _bind_bitwisenot(self, node: exp.Expr) -> Typed:
         return typed.call("~", [self.bind(node.this)])
+
+
+_OTHER_TYPES = {
+    **dict.fromkeys(
+        ("JSON", "JSONB", "VARIANT", "OBJECT", "SUPER", "HSTORE"),
+        "STRING for a text of JSON, whose parts are column:a.b, or STRUCT<a: INT, b: STRING>",
+    ),
+    **dict.fromkeys(("SERIAL", "BIGSERIAL", "IDENTITY", "UBIGINT", "UINTEGER", "INT8", "HUGEINT"), "BIGINT"),
+    **dict.fromkeys(("INT4", "MEDIUMINT", "INTEGR"), "INT"),
+    **dict.fromkeys(("DATETIME", "DATETIME2", "SMALLDATETIME", "TIMESTAMP_TZ", "TIMESTAMP_MS"), "TIMESTAMP"),
+    **dict.fromkeys(("MONEY", "NUMBER", "BIGNUMERIC"), "DECIMAL(18, 2), or BIGINT"),
+    **dict.fromkeys(("FLOAT8", "FLOAT64", "NUMBR"), "DOUBLE"),
+    **dict.fromkeys(("BLOB", "BYTEA", "BYTES", "VARBINARY", "IMAGE"), "BINARY"),
+    **dict.fromkeys(("BIT",), "BOOLEAN"),
+    **dict.fromkeys(
+        *(("UUID", "NVARCHAR", "VARCHAR2", "CLOB", "ENUM", "INET", "CHARACTER", "TIME", "XML", "CITEXT"),), "STRING"
+    ),
+}
+"""What to write for types of other systems."""
 
 
 def unknown_type(name: str, place: Place | None) -> QueryError:
@@ -370,6 +440,8 @@ def unknown_type(name: str, place: Place | None) -> QueryError:
         hint = f"Write DECIMAL(p, s) with p digits, of which s stand after the point; p is at most {MOST_DIGITS}."
     elif re.fullmatch(r"(?is)interval\b.*", name):
         hint = "Declare it as STRING, and write CAST(column AS INTERVAL DAY TO SECOND), or YEAR TO MONTH, in the query."
+    elif (instead := _OTHER_TYPES.get(re.split(r"\W", name.upper())[0])) is not None:
+        hint = f"Write {instead}."
     elif re.fullmatch(r"(?is)(array|struct|map)\b.*", name):
         hint = "Write ARRAY<INT>, STRUCT<a: INT, b: STRING> or MAP<STRING, INT>."
     return QueryError(f'type "{name}" is unknown here', hint=hint, place=place)

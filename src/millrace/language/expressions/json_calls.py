@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from sqlglot import exp
 
-from millrace.errors import QueryError
+from millrace.errors import Place, QueryError
 from millrace.kernel.columns.expressions import Literal
 from millrace.kernel.columns.nested.json_functions import path_steps
 from millrace.kernel.columns.sql_types import read_columns, read_type, sql_name
@@ -40,20 +40,22 @@ def json_call(binder: ExpressionBinder, name: str, given: Sequence[exp.Expr]) ->
     if name == "from_json":
         strict = typed.literal(len(given) == 3 and _mode(bound[2]) == "FAILFAST", pa.bool_())
         return typed.call("from_json", [_text(bound[0]), typed.literal(None, _schema(bound[1])), strict])
-    return part(bound[0], _constant(bound[1]), _PARTS[name])
+    return part(bound[0], _constant(bound[1]), _PARTS[name], bound[1].place)
 
 
-def part(text: Typed, path: str | None, takes: str) -> Typed:
-    """The part of a JSON text at a path."""
+def part(text: Typed, path: str | None, takes: str, place: Place | None = None) -> Typed:
+    """The part of a JSON text at a path, which stands at a place of its own."""
     if path is None or path_steps(path) is None:
-        raise QueryError(f'"{path}" is not a path of JSON', hint=_PATH_HINT, place=text.place)
+        raise QueryError(f'"{path}" is not a path of JSON', hint=_PATH_HINT, place=place or text.place)
     return typed.call("json_part", [_text(text), typed.literal(path, pa.string()), typed.literal(takes, pa.string())])
 
 
 def _text(given: Typed) -> Typed:
     if not pa.types.is_string(given.type):
         fact = f'"{given.expression}" is {sql_name(given.type)}, not a text of JSON'
-        raise QueryError(fact, hint="A column that holds JSON is declared as STRING.", place=given.place)
+        instead = "A column that holds JSON is declared as STRING."
+        hint = f"Write {given.expression}.field." if pa.types.is_struct(given.type) else instead
+        raise QueryError(fact, hint=hint, place=given.place)
     return given
 
 

@@ -15,6 +15,7 @@ from millrace.language.expressions import typed
 from millrace.language.expressions.functions import FUNCTIONS
 from millrace.language.expressions.functions.argument_types import arguments_of
 from millrace.language.expressions.typed import Typed
+from millrace.language.grammar.text.places import place_of
 
 if TYPE_CHECKING:
     from millrace.language.expressions.expression_binder import ExpressionBinder
@@ -27,11 +28,13 @@ def lambda_call(binder: ExpressionBinder, name: str, given: Sequence[exp.Expr]) 
     """A call of a function with an expression of its own."""
     plain = [each for each in given if not isinstance(each, exp.Lambda)]
     lambdas = [each for each in given if isinstance(each, exp.Lambda)]
+    wanted = bool(lambdas) or name == "array_sort"
+    if not wanted or list(given) != [*plain, *lambdas] or len(lambdas) > 1 + (name == "aggregate"):
+        hint = f"Write {FUNCTIONS[name].example}."
+        raise QueryError(f'"{name}" takes an expression of elements', hint=hint, place=place_of(given[-1]))
     arguments = arguments_of(FUNCTIONS[name], [binder.bind(each) for each in plain])
-    if name == "array_sort" and not lambdas:
+    if not lambdas:
         return typed.call("array_sort", arguments)
-    if not lambdas or list(given) != [*plain, *lambdas] or len(lambdas) > 1 + (name == "aggregate"):
-        raise QueryError(f'"{name}" takes an expression of elements', hint=f"Write {FUNCTIONS[name].example}.")
     if name == "aggregate":
         return _aggregate(binder, arguments, lambdas)
     body, names = _body(binder, lambdas[0], _variable_types(name, arguments))

@@ -9,10 +9,10 @@ from functools import cached_property
 import pyarrow as pa
 from sqlglot import exp
 
-from millrace.errors import Place, QueryError, did_you_mean, listed
+from millrace.errors import Place, QueryError, did_you_mean
 from millrace.kernel.columns.expressions import Expression
 from millrace.language.expressions import typed
-from millrace.language.expressions.sql_functions import INSTEAD
+from millrace.language.expressions.sql_functions import unknown_column
 from millrace.language.expressions.typed import Typed
 from millrace.language.grammar.text.places import place_of, placed_as
 
@@ -115,14 +115,14 @@ class Scope:
             hint = (
                 f'Write "{self.qualifier}", or no name at all.' if self.qualifier else "Give the input a name with AS."
             )
+            structs = [each.name for each in self.schema if pa.types.is_struct(each.type)]
+            hint = did_you_mean(parts[0], structs, near=0.75) + hint
             raise QueryError(f'"{what}" is not an input of this query', hint=hint, place=place)
 
     def unknown(self, name: str, place: Place | None) -> QueryError:
         """The error for a column that does not exist."""
         return QueryError(
             f'column "{name}" does not exist',
-            hint=INSTEAD.get(
-                name.lower(), f"{did_you_mean(name, self.schema.names)}The columns are {listed(self.schema.names)}."
-            ),
+            hint=unknown_column(name, did_you_mean(name, self.schema.names), self.schema.names),
             place=place,
         )

@@ -16,6 +16,7 @@ from millrace.kernel.columns.expressions import Call, Cast, Column, Expression, 
 from millrace.kernel.columns.nested.nested_columns import has_map
 from millrace.kernel.columns.sql_types import sql_name
 from millrace.kernel.elements import TIMESTAMP
+from millrace.language.expressions.type_advice import for_comparison, for_condition, for_operator, for_value
 
 _ARROW_REFUSALS = (pa.ArrowException, AttributeError, TypeError, ValueError, OverflowError)
 _INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
@@ -26,6 +27,12 @@ _READ_WITH_ROWS = {
     *("encode", "decode", "split_part"),
 }
 """Functions that read a constant, such as a pattern or a zone, only when there is a row: they are given one."""
+_PARTS = {
+    pa.string().id: "Only a STRUCT has fields; of a text of JSON write column:field.",
+    pa.list_(pa.null()).id: "Only a STRUCT has fields; the first element of an ARRAY is a[0].",
+}
+"""How a part of a value is written that is no struct, by its type."""
+_EXPRESSION = "Check its brackets; a backslash stands before a character that should mean itself."
 _SAMPLES = {pa.string(): "", pa.binary(): b"", pa.int32(): 1, TIMESTAMP: 0, pa.decimal128(16, 6): 1}
 
 
@@ -59,8 +66,8 @@ def literal(value: object, kind: pa.DataType, place: Place | None = None) -> Typ
     return Typed(Literal(value, kind), pa.scalar(value, kind), place)
 
 
-def call(function: str, arguments: Sequence[Typed], place: Place | None = None) -> Typed:
-    """A function of the kernel over arguments; refuses types that it cannot take."""
+def call(function: str, arguments: Sequence[Typed], place: Place | None = None, form: str = "") -> Typed:
+    """A function of the kernel over arguments; refuses types that it cannot take, and says how it is called."""
     expression = Call(function, tuple(each.expression for each in arguments))
     try:
         value = functions.FUNCTIONS[function](*(each.value for each in arguments))
@@ -73,7 +80,7 @@ def call(function: str, arguments: Sequence[Typed], place: Place | None = None) 
             place=place,
         ) from None
     except _ARROW_REFUSALS as error:
-        raise _not_computable(expression, arguments, place, error) from error
+        raise _not_computable(expression, arguments, place, error, form) from error
     return Typed(expression, value, place)
 
 
@@ -82,20 +89,30 @@ def _sample(given: Typed) -> pa.Array:
 
 
 def _not_computable(
-    expression: Expression, arguments: Sequence[Typed], place: Place | None, error: Exception
+    expression: Call, arguments: Sequence[Typed], place: Place | None, error: Exception, form: str
 ) -> QueryError:
-    reason = str(error).split("\n")[0]
-    if all(each.is_constant for each in arguments):
+    # What the kernel refuses is an ArrowInvalid in our words; other errors are about code.
+    reason = str(error).split("\n")[0] if isinstance(error, pa.ArrowInvalid) else ""
+    if reason and expression.function in _READ_WITH_ROWS:
+        about = (each.place for each in arguments if each.is_constant and str(each.value) in reason)
+        hint = _EXPRESSION if "regular expression" in reason else form or "Write another constant."
+        return QueryError(reason, hint=hint, place=next(about, None) or place)
+    if reason and all(each.is_constant for each in arguments):
         return QueryError(f'"{expression}" has no value: {reason}', hint="Write another constant.", place=place)
     kinds = ", ".join(sql_name(each.type) for each in arguments)
-    if isinstance(expression, Call) and expression.function in _READ_WITH_ROWS:
-        fact = f'"{expression}" cannot be computed for {kinds}: {reason}'
-        return QueryError(fact, hint="Check the constants of the call, and the types of its arguments.", place=place)
-    return QueryError(
-        f'"{expression}" cannot be computed for {kinds}',
-        hint="Bring the arguments to types that fit with CAST(... AS type).",
-        place=place,
-    )
+    fact = f'"{expression}" cannot be computed for {kinds}'
+    return QueryError(fact, hint=form or for_operator(expression.function, arguments), place=place)
+
+
+def text(given: Typed, what: str) -> Typed:
+    """A value that is text; refuses any other type."""
+    if pa.types.is_string(given.type) or pa.types.is_binary(given.type) or pa.types.is_null(given.type):
+        return given
+    quoted = f"'{given.expression}'" if given.is_constant else f"CAST({given.expression} AS STRING)"
+    if pa.types.is_list(given.type):
+        quoted = f"exists({given.expression}, x -> x LIKE 'a%'), or take an element: {given.expression}[0]"
+    fact = f'{what} takes text, and "{given.expression}" is {sql_name(given.type)}'
+    raise QueryError(fact, hint=f"Write {quoted}.", place=given.place)
 
 
 def field(given: Typed, name: str) -> Typed:
@@ -105,19 +122,27 @@ def field(given: Typed, name: str) -> Typed:
         return element(given, literal(name, pa.string()))
     if not pa.types.is_struct(inner):
         raise QueryError(
-            f'"{given.expression}" is {sql_name(given.type)}, and has no field "{name}"',
-            hint="Only a STRUCT has fields.",
+            f'"{_dotted(given.expression)}" is {sql_name(given.type)}, and has no field "{name}"',
+            hint=_PARTS.get(given.type.id, "Only a STRUCT has fields."),
             place=given.place,
         )
     names = [each.name for each in inner]
     found = next((each for each in (name, *names) if each in names and each.lower() == name.lower()), None)
     if found is None:
         raise QueryError(
-            f'"{given.expression}" has no field "{name}"',
+            f'"{_dotted(given.expression)}" has no field "{name}"',
             hint=f"{did_you_mean(name, names)}The fields are {listed(names)}.",
             place=given.place,
         )
     return call("field", [given, literal(found, pa.string())], given.place)
+
+
+def _dotted(expression: Expression) -> str:
+    """An expression as it is written: `a.b` for a field."""
+    if isinstance(expression, Call) and expression.function == "field":
+        inner, name = expression.arguments
+        return f"{_dotted(inner)}.{name.value if isinstance(name, Literal) else name}"
+    return str(expression)
 
 
 def element(given: Typed, index: Typed) -> Typed:
@@ -127,7 +152,9 @@ def element(given: Typed, index: Typed) -> Typed:
     if not pa.types.is_list(given.type):
         raise QueryError(
             f'"{given.expression}" is {sql_name(given.type)}, and has no elements',
-            hint="Brackets follow an ARRAY or a MAP: a[0], m['key']. A window stands in brackets after a stream.",
+            hint=f"A field of a STRUCT is written with a dot: {given.expression}.field."
+            if pa.types.is_struct(given.type)
+            else "Brackets follow an ARRAY or a MAP: a[0], m['key']. A window stands in brackets after a stream.",
             place=given.place,
         )
     if not pa.types.is_integer(index.type):
@@ -185,7 +212,9 @@ def cast(given: Typed, kind: pa.DataType) -> Typed:
             raise _no_such_value(given, kind) from error
         raise QueryError(
             f"{sql_name(given.type)} cannot be cast to {sql_name(kind)}",
-            hint="Cast by way of STRING or BIGINT if that is what you mean.",
+            hint="Take a value out of it first: a[0], s.field, m['key']; size(a) counts."
+            if pa.types.is_nested(given.type)
+            else "Cast by way of STRING or BIGINT if that is what you mean.",
             place=given.place,
         ) from error
     return Typed(Cast(given.expression, kind), value, given.place)
@@ -223,7 +252,7 @@ def boolean(given: Typed, what: str) -> Typed:
         return cast(given, pa.bool_())
     raise QueryError(
         f"{what} is {sql_name(given.type)}, not BOOLEAN",
-        hint="Compare it with something, for example > 0.",
+        hint=for_condition(given),
         place=given.place,
     )
 
@@ -236,9 +265,7 @@ def unify(values: Sequence[Typed], place: Place | None = None) -> list[Typed]:
         target = common_type([each.type for each in values])
     if target is None:
         kinds = " and ".join(dict.fromkeys(sql_name(each.type) for each in values))
-        raise QueryError(
-            f"{kinds} have no common type", hint="Bring them to one type with CAST(... AS type).", place=place
-        )
+        raise QueryError(f"{kinds} have no common type", hint=for_comparison(values), place=place)
     return [literal_of(each, target) if _is_text_literal(each) else cast(each, target) for each in values]
 
 
@@ -256,10 +283,7 @@ def literal_of(given: Typed, target: pa.DataType) -> Typed:
 
 def _no_such_value(given: Typed, kind: pa.DataType) -> QueryError:
     name = sql_name(kind)
-    hint = f"Write a value of type {name}, or bring the other side to text with CAST(... AS STRING)."
-    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        hint = "Times are written '2024-05-01 12:30:00', dates '2024-05-01'."
-    return QueryError(f"{given.expression} is not a valid {name}", hint=hint, place=given.place)
+    return QueryError(f"{given.expression} is not a valid {name}", hint=for_value(kind), place=given.place)
 
 
 def computable(operands: Sequence[Typed]) -> list[Typed]:

@@ -23,7 +23,7 @@ from millrace.language.grammar.statements import (
 )
 from millrace.language.grammar.text.cursor import Cursor
 from millrace.language.grammar.unsupported import refuse_unsupported
-from millrace.language.grammar.window_parser import bare_window, table_function, window
+from millrace.language.grammar.window_parser import FILES, bare_window, table_function, window
 
 SELECT_HINT = "A query reads SELECT columns FROM stream [window] WHERE ... GROUP BY ... HAVING ..."
 _TRUTH_HINT = "Name the stream of the union that wins where two have a row of one key and time: FROM a UNION b TRUTH b."
@@ -131,7 +131,8 @@ class FromParser:
             alias = alias or found
         sources = [self._meant(each) for each in sources]
         _check_truth(truth, sources)
-        return FromItem(tuple(sources), laid, alias, truth, as_of, place=cursor.place_since(first))
+        common = tuple(self.common_tables)
+        return FromItem(tuple(sources), laid, alias, truth, as_of, common, place=cursor.place_since(first))
 
     def _as_of(self) -> exp.Expr | None:
         """Read `FOR SYSTEM_TIME AS OF time` if it comes next."""
@@ -150,11 +151,20 @@ class FromParser:
             return self.subquery(), None
         if (called := table_function(cursor)) is not None:
             return called
+        if cursor.at_type(TokenType.L_BRACKET):
+            hint = "Write FROM s [RANGE 5 MINUTES SLIDE 1 MINUTE]."
+            raise QueryError("a window stands before its stream", hint=hint, place=cursor.place())
+        if cursor.at_type(TokenType.STRING) and self.cursor.source.text[cursor.token.start] == "'":
+            hint = FILES if "." in cursor.token.text else f"A name stands without such quotes: {cursor.token.text}."
+            raise cursor.wrong("a stream", hint)
+        if cursor.at("LATERAL"):
+            hint = "Leave LATERAL out: FROM s CROSS JOIN UNNEST(column) AS t (element)."
+            raise QueryError("LATERAL is no part of FROM here", hint=hint, place=cursor.place())
         name = cursor.name("a stream", "FROM takes a stream, a union of streams or a subquery in parentheses.")
         if cursor.take_type(TokenType.DOT):
-            raise QueryError(
-                f'a dot follows stream "{name.text}"', hint="A stream has one name, without a dot.", place=name.place
-            )
+            is_file = cursor.token and cursor.token.text.lower() in ("csv", "json", "parquet", "txt", "gz")
+            hint = FILES if is_file else "A stream has one name, without a dot."
+            raise QueryError(f'a dot follows stream "{name.text}"', hint=hint, place=name.place)
         return name, None
 
     def subquery(self) -> Body:
@@ -196,6 +206,7 @@ class FromParser:
         cursor = self.cursor
         first = cursor.token
         if cursor.take_type(TokenType.COMMA):
+            cursor.refuse_end_of_list()
             return self._joined("inner", first)
         if cursor.take("SEQ"):
             return self._joined("seq", first)
@@ -207,6 +218,7 @@ class FromParser:
         if side is not None:
             cursor.take("OUTER")
         cross = side is None and not natural and cursor.take("CROSS")
+        refuse_unsupported(cursor)
         inner = side is None and cursor.take("INNER")
         asof = asof or (not natural and cursor.take("ASOF"))
         if not (natural or asof or side or cross or inner or cursor.at("JOIN")):
@@ -248,7 +260,7 @@ class FromParser:
         if self.cursor.take_type(TokenType.ON):
             return self.cursor.expression("a condition after ON", _JOIN_HINT), ()
         if self.cursor.take_type(TokenType.USING):
-            return None, self.cursor.names("a column", _JOIN_HINT)
+            return None, self.cursor.names("a column", "Write the columns in parentheses: JOIN b USING (k).")
         return None, ()
 
     # SEQ

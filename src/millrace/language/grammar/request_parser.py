@@ -21,6 +21,7 @@ from millrace.language.grammar.statements import (
     ShowStatement,
 )
 from millrace.language.grammar.text.cursor import Cursor
+from millrace.language.grammar.unsupported import refuse_if_exists
 
 SHOWN = ("streams", "tables", "sinks", "views", "queries", "functions", "waits")
 """What SHOW takes."""
@@ -39,6 +40,8 @@ def query_statement(queries: SelectParser) -> QueryStatement:
     into = cursor.name("a sink", hint) if cursor.take("INTO") else None
     access = cursor.listed(lambda: _access(cursor)) if cursor.take("ACCESS") else ()
     options = _with_options(cursor, options)
+    if into is not None and cursor.at_type(TokenType.COMMA):
+        hint = f"A query goes to one sink: write INSERT INTO name SELECT * FROM {name.text} for another."
     cursor.expect("AS", hint=hint, what="AS and a SELECT")
     body = queries.body()
     return QueryStatement(body, name, into, _with_options(cursor, options), access)
@@ -71,6 +74,8 @@ def insert_statement(queries: SelectParser) -> QueryStatement:
             hint="Rows come from streams: from files, from Python (stream.push), or from sources of Spark's.",
             place=cursor.place(),
         )
+    if not cursor.at_type(TokenType.SELECT, TokenType.L_PAREN, TokenType.WITH):
+        raise cursor.wrong("SELECT", "Write INSERT INTO sink SELECT ..., or INSERT INTO sink (a, b) SELECT ...")
     body = replace(queries.body(), columns=columns)
     return QueryStatement(body, None, sink, _with_options(cursor))
 
@@ -116,7 +121,11 @@ def _with_options(cursor: Cursor, before: Options | None = None) -> Options:
 def drop_statement(queries: SelectParser) -> DropStatement:
     """What follows DROP."""
     cursor = queries.cursor
-    cursor.expect("QUERY", hint="Only queries can be dropped: DROP QUERY name.")
+    cursor.expect(
+        "QUERY",
+        hint="Only queries can be dropped: DROP QUERY name. Of anything else remove the CREATE from the file.",
+    )
+    refuse_if_exists(cursor)
     return DropStatement(cursor.name("the name of a query", "Write DROP QUERY name."))
 
 
@@ -124,7 +133,11 @@ def alter_statement(queries: SelectParser) -> AlterStatement:
     """What follows ALTER."""
     cursor = queries.cursor
     hint = "Write ALTER QUERY name SET (strategy = 'bfs')."
-    cursor.expect("QUERY", hint=hint)
+    declared = cursor.at("STREAM") or cursor.at("TABLE") or cursor.at("VIEW") or cursor.at("SINK")
+    changed = (
+        "Change its CREATE in the file, and start the run again on its checkpoint. Of a query options can be set: "
+    )
+    cursor.expect("QUERY", hint=f"{changed}{hint.removeprefix('Write ')}" if declared else hint)
     name = cursor.name("the name of a query", hint)
     cursor.expect("SET", hint=hint)
     return AlterStatement(name, cursor.options(hint))
@@ -136,19 +149,29 @@ def show_statement(queries: SelectParser) -> ShowStatement:
     first = cursor.last
     for word in SHOWN:
         if cursor.take(word.upper()):
+            if cursor.token:
+                raise cursor.wrong("the end", f"Write SHOW {word.upper()}, and nothing after it.")
             return ShowStatement(word, place=cursor.place_since(first))
     words = ", ".join(each.upper() for each in SHOWN)
-    raise cursor.wrong("what to show", f"Write SHOW and one of {words}.")
+    columns = (
+        "DESCRIBE name shows the columns. " if cursor.token.text.upper() in ("COLUMNS", "CREATE", "FIELDS") else ""
+    )
+    raise cursor.wrong("what to show", f"{columns}Write SHOW and one of {words}.")
 
 
 def describe_statement(queries: SelectParser) -> DescribeStatement:
     """What follows DESCRIBE."""
     cursor = queries.cursor
-    cursor.take("EXTENDED")
+    if not cursor.take("EXTENDED") and cursor.second:
+        cursor.take("FORMATTED")
     for word in ("STREAM", "SINK", "VIEW", "QUERY", "TABLE"):
         if cursor.second and cursor.take(word):
             break
-    return DescribeStatement(cursor.name("a name", "Write DESCRIBE and the name of a stream, view, query or sink."))
+    hint = "Write DESCRIBE and the name of a stream, view, query or sink."
+    found = DescribeStatement(cursor.name("a name", hint))
+    if cursor.token and not cursor.at("EXTENDED"):
+        raise cursor.wrong("the end", hint)
+    return found
 
 
 def explain_statement(queries: SelectParser) -> ExplainStatement:

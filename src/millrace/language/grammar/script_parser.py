@@ -29,11 +29,12 @@ from millrace.language.grammar.select_parser import SelectParser
 from millrace.language.grammar.statements import Declared, QueryStatement, Statement, ViewStatement
 from millrace.language.grammar.stream_parser import sink_statement, stream_statement
 from millrace.language.grammar.table_parser import refresh_statement, table_statement
+from millrace.language.grammar.text.complaints import incomplete
 from millrace.language.grammar.text.cursor import Cursor
 from millrace.language.grammar.text.dialect import tokens_of
 from millrace.language.grammar.text.places import SourceText
 from millrace.language.grammar.text.variables import filled
-from millrace.language.grammar.unsupported import CREATED, STATEMENTS
+from millrace.language.grammar.unsupported import CREATED, STATEMENTS, refuse_if_exists
 
 Found = TypeVar("Found")
 
@@ -84,17 +85,13 @@ def _parse(source: SourceText, tokens: list[Token], read: Callable[[SelectParser
 def _complaint(error: ParseError, cursor: Cursor) -> QueryError:
     """The error for sqlglot's complaint, whose own words are about its classes."""
     place: Place = getattr(error, "place", cursor.place())
-    if "END" in str(error) or "END after CASE" in str(error):
+    if "END after CASE" in str(error):
         return QueryError("CASE has no END", hint="Write CASE WHEN condition THEN value ELSE value END.", place=place)
-    found = f'"{place.text}"' if place.text else "the end"
     expected = re.match(r"(?:Expected|Expecting) (\S+)", str(error))
-    if expected:
-        fact = f'expected "{expected[1]}" before {found}'
-    elif "Required keyword" in str(error):
-        fact = f"something is missing before {found}"
-    else:
-        fact = f"unexpected {found}"
-    return QueryError(fact, hint="Check the text at and before this place.", place=place)
+    if expected or "Required keyword" in str(error):
+        return incomplete(cursor, place, expected[1] if expected else "")
+    found = f'"{place.text}"' if place.text else "the end"
+    return QueryError(f"unexpected {found}", hint="Check the text at and before this place.", place=place)
 
 
 # Statements
@@ -116,11 +113,14 @@ def _statement(queries: SelectParser) -> Statement:
 def _created(queries: SelectParser) -> Declared | QueryStatement:
     cursor = queries.cursor
     if cursor.take("QUERY"):
+        refuse_if_exists(cursor)
         return query_statement(queries)
     if cursor.take("VIEW") or cursor.take("TEMPORARY", "VIEW") or cursor.take("TEMP", "VIEW"):
+        refuse_if_exists(cursor)
         return _view(queries)
     for word, read in _DECLARED.items():
         if cursor.take(word):
+            refuse_if_exists(cursor)
             return read(cursor)
     raise cursor.wrong(
         "STREAM, TABLE, SINK, VIEW, AGGREGATE, FUNCTION or QUERY", CREATED.get(cursor.token.text.upper(), _STATEMENTS)

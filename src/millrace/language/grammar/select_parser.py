@@ -17,6 +17,10 @@ from millrace.language.grammar.window_parser import at_window, window
 _WITH_HINT = "Write WITH name AS (SELECT ...), other (column, ...) AS (SELECT ...) SELECT ... FROM name ..."
 _ORDER_HINT = "ORDER BY takes the time column of the stream, and columns of the result after it."
 
+_DISTINCT_ON = (
+    "For the last row of each key in a window write "
+    "SELECT k, max_by(v, ts) AS v FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE] GROUP BY k."
+)
 _NAMES_HINT = "Write posexplode(column) AS (place, element)."
 
 
@@ -77,14 +81,24 @@ class SelectParser:
     def _select(self) -> Select:
         cursor = self.cursor
         first = cursor.token
-        cursor.expect("SELECT", hint=SELECT_HINT)
+        hint = SELECT_HINT
+        if cursor.at("INSERT"):
+            hint = "Write INSERT INTO sink WITH ... SELECT ..., or CREATE QUERY name INTO sink AS SELECT ..."
+        elif cursor.last and cursor.last.text == ")" and cursor.second.text.upper() == "AS":
+            hint = "Write a comma between two common tables: WITH a AS (SELECT ...), b AS (SELECT ...) SELECT ..."
+        elif cursor.last and cursor.last.text == "(":
+            hint = "In parentheses stands a query; a stream is written without them: FROM s."
+        cursor.expect("SELECT", hint=hint)
         distinct = Placed(place=cursor.source.of_token(cursor.last)) if cursor.take("DISTINCT") else None
+        if distinct is not None and cursor.at("ON", "("):
+            raise NotYet("DISTINCT ON is not supported yet", hint=_DISTINCT_ON, place=cursor.place())
         cursor.take_type(TokenType.ALL)
-        if cursor.at("TOP") and cursor.second.token_type == TokenType.NUMBER:
-            raise QueryError("TOP is not supported", hint=LIMIT, place=cursor.place())
+        numbers = (TokenType.NUMBER, TokenType.L_PAREN) if cursor.at("TOP") else (TokenType.NUMBER,)
+        if (cursor.at("TOP") or cursor.at("FIRST")) and cursor.second.token_type in numbers:
+            raise QueryError(f"{cursor.token.text.upper()} is not supported", hint=LIMIT, place=cursor.place())
         outer, self.aggregate_windows = self.aggregate_windows, []
         items = cursor.listed(self._item)
-        cursor.expect("FROM", hint=SELECT_HINT, what='"," or FROM')
+        cursor.expect("FROM", hint=self._after_item(), what='"," or FROM')
         read = self.inputs.clause()
         where = self._condition() if cursor.take_type(TokenType.WHERE) else None
         read = self.inputs.with_window_after(read)
@@ -98,6 +112,18 @@ class SelectParser:
             items, read.source, where, groups, having, windows, distinct, qualify, read.joins, read.sequence,
             read.window, by_all, read.explodes, place=cursor.source.of_token(first),
         )  # fmt: skip
+
+    def _after_item(self) -> str:
+        """What to write where neither a comma nor FROM follows an item of the list."""
+        token, last = self.cursor.token, self.cursor.last
+        if last and last.text.upper() == "FILTER":
+            return "Write FILTER (WHERE condition)."
+        if token and token.text.upper() == "INTO":
+            return "Write INSERT INTO sink SELECT ..., or CREATE QUERY name INTO sink AS SELECT ..."
+        if not token:
+            return "Write FROM and a stream: a query reads one."
+        word = last.text if token.text == "(" and last else token.text
+        return f'Write a comma before "{word}" if it is a further column. {SELECT_HINT}'
 
     def _item(self) -> SelectItem:
         first = self.cursor.token

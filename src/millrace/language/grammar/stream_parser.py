@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -16,6 +17,7 @@ from millrace.language.grammar.statements import (
     EtsClause,
     Length,
     Name,
+    Options,
     PartitionsClause,
     ReplayClause,
     SinkStatement,
@@ -27,6 +29,7 @@ from millrace.language.grammar.text.cursor import Cursor
 
 _VALUES_HINT = "Write VALUES (1, 2, 3), or VALUES (('a', 1), ('b', 2)) where there are two columns."
 _COLUMNS_HINT = "Columns read (name TYPE, name TYPE, ...)."
+_COLUMNS_ALONE = f"{_COLUMNS_HINT} A column has a name and a type, and a comma stands before the next."
 _COMPUTED_HINT = "Write ts TIMESTAMP AS to_timestamp(day || ' ' || time, 'yyyyMMdd HHmm')."
 _WATERMARK_HINT = "Write WATERMARK FOR ts AS ts - INTERVAL 5 SECONDS."
 _INTERNAL_HINT = "Write INTERNAL TIMESTAMP AS ts."
@@ -54,6 +57,39 @@ _CONSTRAINTS = {
     ("COMMENT",): "Write a comment: -- text.",
     ("METADATA",): "Leave it out: list the columns that the source has.",
     ("HEADERS",): "Leave it out: list the columns that the source has.",
+    ("UNIQUE",): "Leave it out: rows of a stream may repeat; SELECT DISTINCT over a window leaves repetitions out.",
+    ("CHECK",): "Leave it out, and write the condition in WHERE of the queries.",
+    ("REFERENCES",): "Leave it out: a join says what belongs together.",
+    ("COLLATE",): "Leave it out: text is compared by its characters.",
+    ("WITH", "TIME", "ZONE"): "Leave it out: a TIMESTAMP is an instant, and a time without a zone is read as UTC.",
+    ("WITHOUT", "TIME", "ZONE"): "Leave it out, and write TIME ZONE 'Europe/Berlin' after the columns if it is local.",
+    ("UNSIGNED",): "Leave it out, and take the next wider type: BIGINT for INT.",
+    **{(word,): "Leave it out: the source brings the values." for word in ("AUTO_INCREMENT", "IDENTITY", "GENERATED")},
+}
+_TYPES = {
+    *("INT", "INTEGER", "BIGINT", "SMALLINT", "TINYINT", "STRING", "VARCHAR", "TEXT", "DOUBLE", "FLOAT", "BOOLEAN"),
+    *("DATE", "TIMESTAMP", "DECIMAL"),
+}
+_FILE = re.compile(r"/|\.(csv|json|parquet|txt|tsv)$")
+_FORMAT = "Where rows come from is written FROM csv OPTIONS (path 'file.csv')."
+_ELSEWHERE = {
+    "WATERMARK": "Put it into the list of columns: (..., WATERMARK FOR ts AS ts - INTERVAL 5 SECONDS); or write "
+    "TIMESTAMP BY ts DISORDER INTERVAL 5 SECONDS.",
+    **dict.fromkeys(("USING", "STORED", "FORMAT", "LOCATION", "TO", "OPTIONS", "ROW", "ENCODE", "INCLUDE"), _FORMAT),
+    **dict.fromkeys(("TBLPROPERTIES", "ENGINE", "PROPERTIES"), f"Leave it out. {_FORMAT}"),
+    "COMMENT": "Write a comment: -- text.",
+    **dict.fromkeys(("PRIMARY KEY", "PRIMARY", "UNIQUE"), _KEYS),
+    "ORDER BY": f"In which order rows come is said of their time. {_TIME_HINT}",
+    "AS": "A stream that is computed is a view: CREATE VIEW name AS SELECT ..., or CREATE QUERY, which runs.",
+    "TIMESTAMP": _TIME_HINT,
+    **dict.fromkeys(("ORDERED", "DISORDER", "PUNCTUATED"), f"It follows the time column. {_TIME_HINT}"),
+    "INTERVAL": "INTERVAL stands before the number: DISORDER INTERVAL 5 SECONDS.",
+    **dict.fromkeys(("CLUSTER BY", "CLUSTERED", "DISTRIBUTED", "SORT BY"), "Leave it out: Millrace chooses it."),
+}
+"""What to write for clauses of other systems, or of a time that is not given, by their first word."""
+_OF_SOURCES = {
+    *("connector", "kafka_topic", "topic", "value_format", "key_format", "format", "path", "bootstrap_servers", "type"),
+    *("properties.bootstrap.servers", "partitions", "timestamp", "file_path"),
 }
 _STOP = {
     "ALSO", "PARTITION BY", "PARTITIONED", "PARTITIONED BY", "ETS", "MAX", "UPDATE", "LATE", "QUARANTINE",
@@ -67,9 +103,11 @@ def stream_statement(cursor: Cursor) -> StreamStatement:
     name = cursor.name(
         "the name of the stream", "Write CREATE STREAM name (columns) TIMESTAMP BY ts ORDERED FROM csv ..."
     )
+    if cursor.at("LIKE"):
+        raise cursor.wrong('"("', "List the columns: (name TYPE, ...). DESCRIBE shows those of another stream.")
     if cursor.at("AS"):
         raise cursor.wrong('"("', "To name a select write CREATE VIEW name AS SELECT ..., to run it CREATE QUERY.")
-    definitions = cursor.parenthesised(lambda: _definition(cursor), _COLUMNS_HINT)
+    definitions = cursor.parenthesised(lambda: _definition(cursor), _COLUMNS_ALONE)
     clauses: dict[str, Any] = {}
     while cursor.token:
         place = cursor.place()
@@ -94,21 +132,32 @@ def _definition(cursor: Cursor) -> ColumnDefinition | Watermark:
         return Watermark(column, expression, place=cursor.place_since(first))
     if cursor.at("PRIMARY KEY") or cursor.at("PRIMARY", "KEY", "("):
         _refuse_constraint(cursor)
+    if cursor.at("WATERMARK") and cursor.ahead(3)[2:] and cursor.ahead(3)[2].upper() == "AS":
+        raise QueryError("FOR is missing after WATERMARK", hint=_WATERMARK_HINT, place=cursor.place())
     name = cursor.name("a column", _COLUMNS_HINT)
+    if name.text.upper() in _TYPES and cursor.token and cursor.token.token_type == TokenType.VAR:
+        hint = f"The name stands before the type: {cursor.token.text} {name.text}."
+        raise QueryError(f'"{name.text}" is a type, and stands where a name should', hint=hint, place=name.place)
     if cursor.take("AS"):
         return ColumnDefinition(name, None, cursor.expression("an expression", _COMPUTED_HINT))
     kind = cursor.type_name()
+    if cursor.take("GENERATED", "ALWAYS", "AS"):
+        return ColumnDefinition(name, kind, cursor.expression("an expression", _COMPUTED_HINT))
     _refuse_constraint(cursor)
-    if cursor.take("GENERATED", "ALWAYS", "AS") or cursor.take("AS"):
+    if cursor.take("AS"):
         return ColumnDefinition(name, kind, cursor.expression("an expression", _COMPUTED_HINT))
     return ColumnDefinition(name, kind)
 
 
 def _refuse_constraint(cursor: Cursor) -> None:
+    refuse_constraint(cursor, "stream")
+
+
+def refuse_constraint(cursor: Cursor, what: str) -> None:
     """Refuse what other systems say of a column beside its type."""
     for words, hint in _CONSTRAINTS.items():
         if cursor.at(*words):
-            raise QueryError(f"a column of a stream takes no {' '.join(words)}", hint=hint, place=cursor.place())
+            raise QueryError(f"a column of a {what} takes no {' '.join(words)}", hint=hint, place=cursor.place())
 
 
 def _clause(cursor: Cursor) -> tuple[str, Any]:
@@ -118,7 +167,22 @@ def _clause(cursor: Cursor) -> tuple[str, Any]:
     for field, words, read in _CLAUSES:
         if cursor.take(*words):
             return field, read(cursor)
-    raise cursor.wrong("a clause of CREATE STREAM", cursor.ended(_CLAUSES_HINT))
+    hint = _ELSEWHERE.get(cursor.token.text.upper(), _CLAUSES_HINT)
+    raise cursor.wrong("a clause of CREATE STREAM", cursor.ended(hint))
+
+
+def _queue_options(cursor: Cursor) -> Options:
+    """`(key = value, ...)` after WITH; elsewhere such options say where rows come from."""
+    found = cursor.options("Options of queues read WITH (queue = 'inplace'); other clauses stand without WITH.")
+    for key, setting in found.items():
+        if key in _OF_SOURCES:
+            hint = (
+                "Write FROM kafka OPTIONS (bootstrap_servers 'host:9092', topic 'name') or FROM csv OPTIONS (path "
+                "'file.csv') instead of WITH, and TIMESTAMP BY ts ORDERED before it."
+            )
+            fact = f'option "{key}" stands in WITH, which is for queues'
+            raise QueryError(fact, hint=hint, place=setting.key.place)
+    return found
 
 
 def _external(cursor: Cursor) -> TimeClause:
@@ -232,11 +296,13 @@ def _replay(cursor: Cursor) -> ReplayClause:
 
 def connector_clause(cursor: Cursor, hint: str) -> ConnectorClause:
     """`format [OPTIONS (...)]`; a format that is more than a word stands in quotes."""
+    if cursor.at_type(TokenType.STRING) and _FILE.search(cursor.token.text):
+        raise cursor.wrong("a format", f"Write csv OPTIONS (path '{cursor.token.text}'), or another format.")
     if cursor.take_type(TokenType.STRING):
         format_name = Name(str(cursor.last.text), place=cursor.source.of_token(cursor.last))
     else:
         format_name = cursor.name("a format", hint)
-    if cursor.at_type(TokenType.L_PAREN):
+    if cursor.at_type(TokenType.L_PAREN, TokenType.STRING) or cursor.at("WITH", "("):
         raise cursor.wrong("OPTIONS", hint)
     return ConnectorClause(format_name, cursor.options(hint) if cursor.take("OPTIONS") else {})
 
@@ -254,7 +320,7 @@ _CLAUSES: tuple[tuple[str, tuple[str, ...], Callable[[Cursor], Any]], ...] = (
     ("zone", ("TIME", "ZONE"), lambda it: it.text("the name of a time zone", "Write TIME ZONE 'Europe/Berlin'.")),
     ("connector", ("FROM",), lambda it: connector_clause(it, "Write FROM csv OPTIONS (path 'file.csv').")),
     ("replay", ("REPLAY", "BY"), _replay),
-    ("options", ("WITH",), lambda it: it.options("Write WITH (queue = 'inplace').")),
+    ("options", ("WITH",), _queue_options),
 )
 """The clauses: the field of `StreamStatement` that each fills, its first words, and what reads the rest."""
 
@@ -262,5 +328,8 @@ _CLAUSES: tuple[tuple[str, tuple[str, ...], Callable[[Cursor], Any]], ...] = (
 def sink_statement(cursor: Cursor) -> SinkStatement:
     """`name TO format [OPTIONS (...)]`, after CREATE SINK."""
     name = cursor.name("the name of the sink", _SINK_HINT)
-    cursor.expect("TO", hint=_SINK_HINT)
+    after = f" Then write INSERT INTO {name.text} SELECT ..." if cursor.at("AS") else ""
+    if cursor.at_type(TokenType.L_PAREN):
+        after = " It has the columns of the query that goes to it: leave the list out."
+    cursor.expect("TO", hint=f"{_SINK_HINT}{after}")
     return SinkStatement(name, connector_clause(cursor, _SINK_HINT))

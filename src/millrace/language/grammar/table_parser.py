@@ -14,7 +14,7 @@ from millrace.language.grammar.statements import (
     RefreshStatement,
     TableStatement,
 )
-from millrace.language.grammar.stream_parser import connector_clause
+from millrace.language.grammar.stream_parser import connector_clause, refuse_constraint
 from millrace.language.grammar.text.cursor import Cursor
 
 _HINT = (
@@ -72,23 +72,24 @@ def _timed(place: Place) -> QueryError:
 
 
 def _definition(cursor: Cursor, keys: list[ColumnsClause]) -> ColumnDefinition | None:
-    """`name TYPE [NOT NULL] [PRIMARY KEY]`, or `PRIMARY KEY (columns)`, which is added to the keys."""
+    """`name TYPE [PRIMARY KEY]`, or `PRIMARY KEY (columns)`, which is added to the keys."""
     first = cursor.token
     if cursor.at("WATERMARK", "FOR"):
         raise _timed(cursor.place())
     if cursor.take("PRIMARY", "KEY") or cursor.take("PRIMARY KEY"):
-        columns = cursor.names("a column", _HINT)
+        columns = cursor.names("a column", "Write the columns in parentheses: PRIMARY KEY (id).")
         keys.append(ColumnsClause(columns, place=cursor.place_since(first)))
         return None
     name = cursor.name("a column", _HINT)
     kind = cursor.type_name()
     if cursor.take("PRIMARY", "KEY") or cursor.take("PRIMARY KEY"):
         keys.append(ColumnsClause((name,), place=name.place))
+    refuse_constraint(cursor, "table")
     return ColumnDefinition(name, kind)
 
 
 def refresh_statement(cursor: Cursor) -> RefreshStatement:
     """`TABLE name`, after REFRESH."""
-    hint = "Write REFRESH TABLE name."
+    hint = "Write REFRESH TABLE name. Anything else is always up to date."
     cursor.expect("TABLE", hint=hint)
     return RefreshStatement(cursor.name("the name of a table", hint))

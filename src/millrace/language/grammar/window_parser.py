@@ -12,6 +12,9 @@ from millrace.language.grammar.statements import Length, MonthLength, Name, Numb
 from millrace.language.grammar.text.cursor import Cursor
 from millrace.language.grammar.text.intervals import months_in
 
+FILES = (
+    "A file is declared as a stream first: CREATE STREAM s (columns) TIMESTAMP BY ts ORDERED FROM csv OPTIONS (...)."
+)
 _WINDOW_HINT = "A window reads [RANGE 5 MINUTES SLIDE 1 MINUTE WA ts], [ROWS 100 SLIDE 10] or [SESSION 5 MINUTES]."
 _WINDOW_WORDS = {"RANGE", "SLIDE", "WA", "ROWS", "SESSION", "PARTITION", "PARTITION BY", "OFFSET", "AT", "TIME"}
 _TUMBLING = "Windows that follow each other are written FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE]."
@@ -21,6 +24,10 @@ _ELSEWHERE = {
     **dict.fromkeys(("HOPPING", "HOP", "ADVANCE", "SLIDING"), _HOPPING),
 }
 """What to write for the words of other systems."""
+_OVER_NAMED = (
+    "An aggregate for each row, over the rows before it, is one over a window without SLIDE: "
+    "SELECT k, sum(v) AS total FROM s [RANGE 5 MINUTES] GROUP BY k."
+)
 _SIZES: tuple[WindowKind, ...] = ("range", "rows", "session")
 _TABLE_FUNCTIONS = {"TUMBLE": 1, "HOP": 2, "SESSION": 1}
 _TUMBLE_HINT = (
@@ -57,8 +64,10 @@ def bare_window(cursor: Cursor) -> WindowClause:
     """Read `WINDOW 10 minutes`, which is `[RANGE 10 minutes]`."""
     first = cursor.token
     cursor.expect("WINDOW", hint=_WINDOW_HINT)
-    if cursor.token.text.upper() in _ELSEWHERE:
-        raise cursor.wrong("a length of time", _ELSEWHERE[cursor.token.text.upper()])
+    if (word := cursor.token.text.upper()) in (*_ELSEWHERE, "SESSION"):
+        raise cursor.wrong("a length of time", _ELSEWHERE.get(word, "Sessions are written FROM s [SESSION 5 MINUTES]."))
+    if cursor.second.text.upper() == "AS":
+        raise NotYet("named windows are not supported yet", hint=_OVER_NAMED, place=cursor.place())
     size = cursor.length("Write WINDOW 10 MINUTES.")
     return WindowClause("range", size, bare=True, place=cursor.place_since(first))
 
@@ -178,6 +187,13 @@ def table_function(cursor: Cursor) -> tuple[Name, WindowClause] | None:
         raise NotYet(
             "LATERAL is not supported yet", hint="Use JOIN with a window or a band on the times.", place=cursor.place()
         )
+    if {*cursor.ahead(3)[2:]} & {*_WINDOW_WORDS, *map(str.lower, _WINDOW_WORDS)} and called not in _TABLE_FUNCTIONS:
+        hint = f"Write FROM {word.text} [RANGE 5 MINUTES SLIDE 1 MINUTE]."
+        raise QueryError(
+            "a window stands in brackets, not in parentheses", hint=hint, place=cursor.source.of_token(cursor.second)
+        )
+    if called.startswith(("READ_", "SCAN_")) or called in ("CSV", "JSON", "PARQUET", "GLOB", "FILE"):
+        raise QueryError(f'"{word.text}" is not a table function', hint=FILES, place=cursor.place())
     if called not in _TABLE_FUNCTIONS:
         raise QueryError(
             f'"{word.text}" is not a table function',

@@ -16,6 +16,7 @@ from millrace.errors import Place, QueryError, did_you_mean, listed
 from millrace.kernel.columns.expressions import Column, Expression
 from millrace.language.expressions import typed
 from millrace.language.expressions.scopes import Scope
+from millrace.language.expressions.sql_functions import unknown_column
 from millrace.language.expressions.typed import Typed
 
 
@@ -105,7 +106,7 @@ class JoinScope(Scope):
         names = [inner(each, column) for each, scope in self.inputs.items() for column in scope.schema.names]
         return QueryError(
             f'column "{name}" does not exist',
-            hint=f"{did_you_mean(name, plain)}The columns are {listed(names)}.",
+            hint=unknown_column(name, did_you_mean(name, plain), names),
             place=place,
         )
 

@@ -93,7 +93,9 @@ def _not_in_both(name: Name, before: JoinScope, new: JoinInput) -> QueryError:
     lacking += [] if new.scope.find(name.text) is not None else [new.qualifier]
     which = " and ".join(f'"{each}"' for each in lacking)
     known = (
-        f"The columns that both inputs have are {listed(both)}." if both else "The inputs have no columns in common."
+        f"The columns that both inputs have are {listed(both)}."
+        if both
+        else "The inputs have no columns in common: write ON x.a = y.b."
     )
     return QueryError(
         f'column "{name.text}" of USING does not exist in {which}',

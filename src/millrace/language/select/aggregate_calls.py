@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 from sqlglot import exp
@@ -51,6 +51,15 @@ def is_aggregate(node: exp.Expr, aggregates: UserAggregates) -> bool:
     return _is_name(called_name(node), aggregates)
 
 
+def _fitting(name: str, kinds: Sequence[pa.DataType]) -> str:
+    """How a value that is no text becomes one that an aggregate takes."""
+    if kinds and pa.types.is_boolean(kinds[0]):
+        return f"Write {name}(CAST(column AS INT)), or count_if(column)."
+    if kinds and pa.types.is_list(kinds[0]):
+        return "Make a row of each element first: FROM s LATERAL VIEW explode(column) t AS element."
+    return ""
+
+
 class AggregateCalls:
     """Binds calls of aggregates over the rows that `binder` knows."""
 
@@ -70,7 +79,7 @@ class AggregateCalls:
         try:
             return found, result_type(found.function, kinds)
         except RequestError as error:
-            raise QueryError(error.fact, hint=error.hint) from None
+            raise QueryError(error.fact, hint=_fitting(call.name, kinds) or error.hint) from None
 
     def _refuse_inner(self, call: WrittenCall) -> None:
         for part in (*call.arguments, *call.where, *call.orders):

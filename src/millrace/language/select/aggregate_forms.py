@@ -18,6 +18,7 @@ from millrace.kernel.columns.expressions import Expression
 from millrace.language.expressions import typed
 from millrace.language.expressions.calls import check_count
 from millrace.language.expressions.expression_binder import ExpressionBinder
+from millrace.language.expressions.functions.aggregate_table import AGGREGATES as DECLARED
 from millrace.language.expressions.sql_functions import AGGREGATE_NAMES
 from millrace.language.expressions.typed import Typed
 from millrace.language.grammar.text.places import place_of
@@ -80,8 +81,11 @@ class AggregateForms:
 
     def arguments(self, call: WrittenCall, least: int, most: int | None = None) -> tuple[exp.Expr, ...]:
         """The arguments, if their number is right."""
-        example = f"Write {call.name}({', '.join(('column', 'other')[:least])})."
-        check_count(call.name, len(call.arguments), least, most, example)
+        several = len(call.arguments) > 1 and call.name in ("min", "max")
+        other = {"min": "least", "max": "greatest"}.get(call.name, "")
+        hint = f"Of several values in a row write {other}(a, b)." if several else _example(call.name, least)
+        hint = f"Write {_WITHIN_GROUP[call.name]}." if call.name in _WITHIN_GROUP else hint
+        check_count(call.name, len(call.arguments), least, most, hint)
         return call.arguments
 
     def _constant(self, node: exp.Expr, accepted: Callable[[Any], bool], fact: str, hint: str) -> Any:
@@ -278,3 +282,13 @@ _FORMS: dict[str, _Form] = {
     **dict.fromkeys(("percentile", "approx_percentile"), AggregateForms._quantile),
 }
 """How calls are read, by their spelling or by the kernel's name for them; all others take one argument."""
+
+
+def _example(name: str, count: int) -> str:
+    """How an aggregate is called, by the example of its declaration."""
+    if name == "count":
+        return "Write count(*), or count(column)."
+    declared = next((each for each in DECLARED if name in (each.name, *each.also)), None)
+    if declared is None or count == 1:
+        return f"Write {name}({', '.join(('column', 'other')[:count])})."
+    return f"Write {name}{declared.example.removeprefix(declared.name)}."

@@ -74,7 +74,8 @@ def _instead(item: OrderItem, relation: BoundRelation) -> str:
     place = place_of(item.expression)
     if place is None or place.text in names or not {WINDOW_START, WINDOW_END} & {*names}:
         return plain
-    order = f"{place.text} DESC" if item.descending else place.text
+    by = dict(enumerate(relation.schema.names, 1)).get(int(place.text) if place.text.isdigit() else 0, place.text)
+    order = f"{by} DESC" if item.descending else by
     rank = f"row_number() OVER (PARTITION BY {WINDOW_START} ORDER BY {order})"
     return (
         f"To have the first of each window, leave ORDER BY out and write QUALIFY {rank} <= 10; to have all of them in "

@@ -27,7 +27,13 @@ from millrace.language.select.items import Named, Output, is_star, named, output
 from millrace.language.select.node_places import NodePlaces
 from millrace.language.select.order_by import ordered
 from millrace.language.select.ranks import Ranks, by_partition
-from millrace.language.select.refused_selects import refuse_having, refuse_in_where, refuse_window, unknown_input
+from millrace.language.select.refused_selects import (
+    refuse_above_rows,
+    refuse_having,
+    refuse_in_where,
+    refuse_window,
+    unknown_input,
+)
 from millrace.language.select.select_binder import AggregateBinder, SelectBinder, timed_results
 from millrace.language.select.unions import union
 from millrace.language.windows.window_clauses import (
@@ -94,15 +100,16 @@ class QueryBinder:
 
     def _from(self, item: FromItem) -> BoundRelation:
         inputs = [
-            self.relation(each) if isinstance(each, Name) else self.body(each, inside=True) for each in item.sources
+            self.relation(each, item.common) if isinstance(each, Name) else self.body(each, inside=True)
+            for each in item.sources
         ]
         names = [each.text.lower() if isinstance(each, Name) else None for each in item.sources]
         truth = None if item.truth is None else names.index(item.truth.text.lower())
         relation = self._placed(union(inputs, item.place, truth), item.place)
         return relation if item.alias is None else replace(relation, qualifier=item.alias.text)
 
-    def relation(self, name: Name) -> BoundRelation:
-        """The rows under a name: of a stream, of what it set aside, of a view or of a query."""
+    def relation(self, name: Name, common: tuple[str, ...] = ()) -> BoundRelation:
+        """The rows under a name: of a stream, of what it set aside, of a view or of a query; none of the `common`."""
         aside = self.aside.get(name.text.lower())
         if aside is not None:
             found = BoundRelation(aside, aside.schema, aside.name, qualifier=aside.name)
@@ -113,7 +120,7 @@ class QueryBinder:
         if stream is None:
             tables = [each.name for each in self.tables.values()]
             names = [each.name for each in self.streams.values()] + [*self.aside, *self.named, *tables]
-            raise unknown_input(name, self.queries, names)
+            raise unknown_input(name, self.queries, [*common, *names])
         times = {stream.time.column: 0} if stream.time.column else {}
         unit = stream.time.unit
         found = BoundRelation(Scan(stream), stream.schema, stream.name, times, unit=unit, qualifier=stream.name)
@@ -150,7 +157,7 @@ class QueryBinder:
         if not written and not above:
             return given, where
         for node in above:
-            refuse_in_where(node, self.aggregates)
+            refuse_above_rows(node, self.aggregates)
         given = given if where is None else given.where(where)
         joined = TableJoins(given, self.functions, self.tables, above).joined(written)
         return self._placed(joined[0], written[0].clause.place if written else select.place), joined[1]
@@ -163,13 +170,15 @@ class QueryBinder:
                 given = self._placed(exploded(given, clause, self.functions), clause.place)
             if select.where is None:
                 return given, None
-            refuse_in_where(select.where, self.aggregates)
+            refuse_in_where(select, self.aggregates, inputs if not select.explodes else [given])
             binder = ExpressionBinder(given.scope, self.functions)
             return given, binder.condition(select.where, "the condition of WHERE").expression
         # With a stream of updates among them it is an update query, or refused as what it is.
         unbounded = self.updates and any(reads_updates(each.node) for each in inputs)
-        if select.where is not None:
-            refuse_in_where(select.where, self.aggregates)
+        if not select.explodes:
+            refuse_in_where(select, self.aggregates, inputs)
+        elif select.where is not None:
+            refuse_above_rows(select.where, self.aggregates)
         below = known_below(select, inputs) if select.explodes else select
         found = bind_joins(below, self.functions, inputs, self.limited, unbounded)
         given, above = self._placed(found.relation, select.joins[0].place), found.above

@@ -26,6 +26,16 @@ from millrace.plan.nodes.relational_nodes import Project, Rank
 
 Function = OneOf["row_number", "rank", "dense_rank"]
 _BEFORE = "The row before of the same key is FROM s AS x ASOF JOIN s AS y ON y.ts < x.ts AND x.k = y.k."
+_AFTER = (
+    "Take the later row, and the row before it: FROM s AS y ASOF JOIN s AS x ON x.ts < y.ts AND x.k = y.k, where y is "
+    "the row that follows x."
+)
+_PARTS = "Write row_number() OVER (PARTITION BY window_start ORDER BY n), which numbers the results of a window."
+_INSTEAD = {"lag": _BEFORE, "lead": _AFTER, **dict.fromkeys(("ntile", "percent_rank", "cume_dist"), _PARTS)}
+_EACH_ROW = (
+    "An aggregate for each row, over the rows before it, is one over a window without SLIDE: FROM s [RANGE 5 MINUTES] "
+    "or FROM s [ROWS 100 PARTITION BY k], with GROUP BY k."
+)
 _HINT = "Write row_number() OVER (PARTITION BY window_start, window_end ORDER BY n DESC)."
 
 
@@ -51,10 +61,7 @@ class Ranks:
         if called_name(node.this) not in RANKS:
             raise NotYet(
                 "functions with OVER other than row_number, rank and dense_rank are not supported yet",
-                hint=_BEFORE
-                if called_name(node.this) in ("lag", "lead")
-                else "An aggregate for each row, over the rows before it, is one over a window without SLIDE: FROM s "
-                "[RANGE 5 MINUTES] or FROM s [ROWS 100 PARTITION BY k], with GROUP BY k.",
+                hint=_INSTEAD.get(called_name(node.this), _EACH_ROW),
             )
         ranking = Ranking(
             cast(Function, called_name(node.this)),

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from sqlglot import exp
 
 from millrace.errors import QueryError, did_you_mean, listed
+from millrace.language.expressions.bound_relation import BoundRelation
 from millrace.language.expressions.calls import Functions, refuse_unknown
 from millrace.language.expressions.expression_binder import refused_over
 from millrace.language.grammar.statements import Name, Select
@@ -29,8 +30,26 @@ def unknown_input(name: Name, queries: Collection[str], known: Sequence[str]) ->
     )
 
 
-def refuse_in_where(node: exp.Expr, aggregates: UserAggregates) -> None:
-    """Refuse aggregates and ranks in WHERE."""
+def refuse_in_where(select: Select, aggregates: UserAggregates, given: Sequence[BoundRelation]) -> None:
+    """Refuse aggregates and ranks in WHERE, and names that the select list gives."""
+    if select.where is None:
+        return
+    refuse_above_rows(select.where, aggregates)
+    aliases = {each.alias.text.lower(): each.expression for each in select.items if each.alias is not None}
+    for column in select.where.find_all(exp.Column):
+        written = aliases.get(column.name.lower())
+        if written is None or column.table or any(each.scope.find(column.name) is not None for each in given):
+            continue
+        aggregated = next(aggregates_in(written, aggregates), None) is not None
+        raise QueryError(
+            f'"{column.name}" is a name of the select list, and WHERE chooses rows before',
+            hint="Write HAVING, after GROUP BY." if aggregated else "Write the expression itself in WHERE.",
+            place=place_of(column),
+        )
+
+
+def refuse_above_rows(node: exp.Expr, aggregates: UserAggregates) -> None:
+    """Refuse aggregates and ranks in a condition on rows."""
     for over in node.find_all(exp.Window):
         raise refused_over(over)
     for aggregate in aggregates_in(node, aggregates):

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from millrace.errors import Place, QueryError
+from millrace.errors import Place, QueryError, did_you_mean, listed
 from millrace.kernel.columns.expressions import Call, Column, Expression
 from millrace.kernel.columns.short_circuit import CONNECTIVES
 from millrace.language.expressions import typed
@@ -78,6 +78,7 @@ class SelectBinder(ExpressionBinder):
         return not node.table and self.scope.find(node.name) is None and node.name.lower() in self._known
 
     def column(self, node: exp.Column) -> Typed:
+        self.refuse_unknown_name(node)
         if not self.is_alias(node):
             return super().column(node)
         meant = self._known[node.name.lower()]
@@ -85,6 +86,22 @@ class SelectBinder(ExpressionBinder):
             return super().over(node)
         with self._knowing({}):
             return self.bind(meant)
+
+    def refuse_unknown_name(self, node: exp.Column) -> None:
+        """Refuse a name of the select list that stands in it, where it is not known yet, and one that is misspelt."""
+        if node.table or self.is_alias(node) or self.scope.split(node)[1] or self.scope.meant(node) is not None:
+            return
+        if node.name.lower() in self._aliases and not self._known:
+            raise QueryError(
+                f'"{node.name}" is a name of this select list, and is known after it',
+                hint="Write the expression itself again, or put a query around this one: SELECT ... FROM (SELECT ...).",
+                place=place_of(node),
+            )
+        near = did_you_mean(node.name, self._aliases) if self._known else ""
+        if self._known and (near or not did_you_mean(node.name, self.scope.schema.names)):
+            names = listed([*self._aliases, *self.scope.schema.names])
+            hint = f"{near}The names of the select list, and the columns, are {names}."
+            raise QueryError(f'column "{node.name}" does not exist', hint=hint, place=place_of(node))
 
     def over(self, node: exp.Expr) -> Typed:
         if not self._ranked or not isinstance(node, exp.Window):
@@ -142,6 +159,7 @@ class AggregateBinder(SelectBinder):
         return bool(columns) and known and plain
 
     def column(self, node: exp.Column) -> Typed:
+        self.refuse_unknown_name(node)
         if self.is_alias(node):
             return super().column(node)
         bound = self.inner.column(node)

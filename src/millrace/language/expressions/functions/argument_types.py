@@ -78,7 +78,7 @@ def _cast(given: Typed, kind: pa.DataType, function: Function) -> Typed:
 def _refused(given: Typed, kind: str, function: Function) -> QueryError:
     return QueryError(
         f'"{given.expression}" is {sql_name(given.type)}, and "{function.name}" takes {_WORDS.get(kind, kind)} there',
-        hint=f"It is called as {function.signature.rpartition(') ')[0]}).",
+        hint=function.form,
         place=given.place,
     )
 

@@ -100,6 +100,11 @@ class Function:
         return tuple(Parameter(each[2], each[3], "[" in text[: each.start(2)], bool(each[4])) for each in found)
 
     @property
+    def form(self) -> str:
+        """How it is called, as a sentence."""
+        return f"It is called as {self.name}({self._parts[1]})."
+
+    @property
     def function(self) -> str:
         """The kernel's name for it."""
         return self.kernel or self.name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from sqlglot import exp
@@ -46,6 +46,8 @@ class FromItem(Placed):
     alias: Name | None = None
     truth: Name | None = None
     as_of: exp.Expr | None = None
+    common: tuple[str, ...] = field(default=(), compare=False)
+    """The names of the common tables that it may mean."""
 
 
 JoinKind = Literal["inner", "left", "right", "full", "asof", "seq"]

@@ -28,6 +28,11 @@ _NO_ALIAS = {
     "SEQ", "ASOF", "EMIT", "LIMIT", "OFFSET", "WINDOW", "MODE", "MATCH_CONDITION", "WITH", "WITHIN", "QUALIFY", "UNION",
     "TRUTH", "MATCH_RECOGNIZE", "PIVOT", "UNPIVOT",
 }  # fmt: skip
+_CLAUSES = ("FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "ON")
+_AFTER_LISTS = {
+    "FROM", "WHERE", "GROUP BY", "ORDER BY", "HAVING", "QUALIFY", "LIMIT", "UNION", "AS", ")", "INTO", "LANGUAGE",
+}  # fmt: skip
+"""What may follow a list, and begins no item of one."""
 _QUANTITIES = (TokenType.NUMBER, TokenType.STRING)
 _COLUMNS_HINT = "Columns read (name TYPE, name TYPE, ...)."
 
@@ -160,13 +165,20 @@ class Cursor:
         token = self.token
         if not token or self.at_type(TokenType.COMMA, TokenType.R_PAREN):
             raise self.wrong("a type", _COLUMNS_HINT)
+        if self.at_type(TokenType.COLON, TokenType.EQ):
+            raise self.wrong("a type", "The type follows the name at once: (name TYPE, name TYPE, ...).")
         self.skip()
         if token.token_type == TokenType.INTERVAL:
             while self.token and self.token.text.upper() in ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND", "TO"):
                 self.skip()
-        depth = 0
+        depth, angles = 0, 0
         while self.token and (depth or self.at_type(TokenType.L_PAREN, TokenType.LT)):
             depth += _depth(self.token)
+            angles += self.token.text.count("<") - self.token.text.count(">")
+            if angles > depth:
+                opening = next(each for each in self.before(99) if each.text == "<" and each.start > token.start)
+                place = self.source.of_token(opening)
+                raise QueryError('"<" is never closed', hint='Add the ">": ARRAY<STRING>.', place=place)
             self.skip()
         place = self.source.place(token.start, self.last.end)
         return Name(self.source.text[token.start : self.last.end + 1], place=place)
@@ -182,8 +194,58 @@ class Cursor:
         """Read one or more items between commas."""
         found = [item()]
         while self.take_type(TokenType.COMMA):
+            self.refuse_end_of_list()
             found.append(item())
         return tuple(found)
+
+    def refuse_end_of_list(self) -> None:
+        """Refuse a comma that was read if no further item of a list follows it."""
+        word = self.token.text.upper() if self.token else ""
+        if self.at_type(TokenType.IDENTIFIER, TokenType.STRING) or not (word in _AFTER_LISTS or not self.token):
+            return
+        found = f'"{self.token.text}"' if self.token else "the end"
+        raise QueryError(
+            f"a comma stands before {found}",
+            hint="Remove the comma, or write what should follow it.",
+            place=self.source.of_token(self.last),
+        )
+
+    def before(self, count: int) -> list[Token]:
+        """The last tokens that were read, as many as there are."""
+        return self._reader._tokens[max(0, self.position - count) : self.position]
+
+    def at_source(self) -> bool:
+        """True if the last word that was read is an input, and no keyword that is misspelt."""
+        words = [each.text.upper() for each in self.before(2)]
+        return len(words) == 2 and words[0] in ("FROM", "JOIN", ",", "UNION")
+
+    def clause(self) -> str:
+        """The word of the last clause outside of parentheses that has begun."""
+        found, depth = "", 0
+        for each in self.before(self.position):
+            depth += (each.text in ("(", "[")) - (each.text in (")", "]"))
+            if depth == 0 and each.token_type != TokenType.IDENTIFIER and each.text.upper() in _CLAUSES:
+                found = each.text.upper()
+        return found
+
+    def word_around(self, mark: Token) -> tuple[int, int]:
+        """The first and the last place of the word without spaces that a mark is in."""
+        text, begin, end = self.source.text, mark.start, mark.end
+        while begin > 0 and (text[begin - 1].isalnum() or text[begin - 1] in "_-."):
+            begin -= 1
+        while end + 1 < len(text) and (text[end + 1].isalnum() or text[end + 1] in "_-."):
+            end += 1
+        return begin, end
+
+    def open_call(self) -> str:
+        """The name before the innermost parenthesis that is open here; empty if there is none."""
+        depth = 0
+        tokens = self._reader._tokens
+        for place in range(min(self.position, len(tokens)) - 1, 0, -1):
+            depth += (tokens[place].token_type == TokenType.R_PAREN) - (tokens[place].token_type == TokenType.L_PAREN)
+            if depth < 0:
+                return str(tokens[place - 1].text)
+        return ""
 
     def parenthesised(self, item: Callable[[], Item], hint: str) -> tuple[Item, ...]:
         """Read `(item, item, ...)`."""

@@ -9,6 +9,7 @@ Rules:
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Any, ClassVar
 
 from sqlglot.dialects.spark import Spark
@@ -20,6 +21,17 @@ from millrace.language.grammar.text.places import SourceText
 
 _OPENING = {TokenType.L_PAREN: TokenType.R_PAREN, TokenType.L_BRACKET: TokenType.R_BRACKET}
 _CLOSING = {closing: opening for opening, closing in _OPENING.items()}
+_TURNED = {
+    "=!": "!=",
+    "=<": "<=",
+    "><": "<>",
+    "!~": "NOT column RLIKE 'pattern'",
+    "~*": "column RLIKE '(?i)pattern'",
+    "@>": "array_contains(array, value)",
+    "<@": "array_contains(array, value)",
+    "**": "power(x, 2)",
+}
+_CURLY = re.compile("[\u2018\u2019\u201c\u201d\u00b4]")
 _QUOTED = re.compile(
     r"""'(?:\\.|''|[^'\\])*'|"(?:\\.|""|[^"\\])*"|`(?:``|[^`])*`|--[^\n]*|/\*.*?\*/|[^'"`/-]+|-(?!-)|/(?!\*)""",
     re.DOTALL,
@@ -51,8 +63,9 @@ def tokens_of(source: SourceText) -> list[list[Token]]:
             statements.append([])
         else:
             statements[-1].append(token)
-    for statement in statements:
-        _check_brackets(statement, source)
+    for number, statement in enumerate(statements, 1):
+        _check_brackets(statement, source, last=number == len(statements))
+        _check_operators(statement, source)
     return [statement for statement in statements if statement]
 
 
@@ -67,7 +80,14 @@ def _unreadable(source: SourceText, error: Exception) -> QueryError:
     """Why the text has no tokens: most often a quote or a comment that is never closed."""
     position = 0
     while found := _QUOTED.match(source.text, position):
-        position = found.end()
+        begin, position = position, found.end()
+        if found[0][0] in "'\"" and source.text[position : position + 1].isalnum():
+            # A word follows the text at once: one of its quotes belongs to the text, or is missing before it.
+            return QueryError(
+                f"the text {_beginning(found[0])} ends inside of a word",
+                hint="Close the text before, or double a quote that belongs to it: 'O''Brien'.",
+                place=source.place(begin, position - 1),
+            )
     if position < len(source.text):
         opening = "/*" if source.text.startswith("/*", position) else source.text[position]
         return QueryError(
@@ -83,7 +103,23 @@ def _unreadable(source: SourceText, error: Exception) -> QueryError:
     )
 
 
-def _check_brackets(statement: list[Token], source: SourceText) -> None:
+def _beginning(text: str) -> str:
+    return text if len(text) < 40 else f"{text[:40]}..."
+
+
+def _check_operators(statement: list[Token], source: SourceText) -> None:
+    """Refuse operators of other languages whose characters have a meaning one by one, and quotes of a text editor."""
+    for token in statement:
+        if token.token_type == TokenType.VAR and (quote := _CURLY.search(token.text)):
+            hint = "Write text in straight quotes: 'text'."
+            raise QueryError(f'"{quote[0]}" is no quote of SQL', hint=hint, place=source.of_token(token))
+    for one, other in pairwise(statement):
+        if one.end + 1 == other.start and (meant := _TURNED.get(f"{one.text}{other.text}")):
+            place = source.place(one.start, other.end)
+            raise QueryError(f'"{place.text}" is no operator', hint=f"Write {meant}.", place=place)
+
+
+def _check_brackets(statement: list[Token], source: SourceText, *, last: bool) -> None:
     open_tokens: list[Token] = []
     for token in statement:
         if token.token_type in _OPENING:
@@ -93,12 +129,17 @@ def _check_brackets(statement: list[Token], source: SourceText) -> None:
                 raise _unmatched(token, open_tokens, source)
             open_tokens.pop()
     if open_tokens:
-        raise _never_closed(open_tokens[-1], source)
+        raise _never_closed(
+            open_tokens[-1],
+            source,
+            before="" if last else " before the semicolon; what stands inside is separated by commas",
+        )
 
 
-def _never_closed(token: Token, source: SourceText) -> QueryError:
+def _never_closed(token: Token, source: SourceText, before: str = "") -> QueryError:
     closing = ")" if token.token_type == TokenType.L_PAREN else "]"
-    return QueryError(f'"{token.text}" is never closed', hint=f'Add the "{closing}".', place=source.of_token(token))
+    hint = f'Add the "{closing}"{before}.'
+    return QueryError(f'"{token.text}" is never closed', hint=hint, place=source.of_token(token))
 
 
 def _unmatched(token: Token, open_tokens: list[Token], source: SourceText) -> QueryError:

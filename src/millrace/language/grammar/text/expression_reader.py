@@ -26,6 +26,7 @@ _BITS = (
     (TokenType.PIPE, exp.BitwiseOr),
 )
 """The operators of bits, those first that bind more."""
+_CASE_HINT = "Write CASE WHEN condition THEN value ELSE value END."
 _NESTED = (TokenType.STRUCT, TokenType.ARRAY, TokenType.MAP)
 
 
@@ -96,6 +97,36 @@ class ExpressionReader(SparkParser):
         if self._prev and self._prev.token_type == TokenType.COMMA:
             raise self.cursor.wrong("a value after the comma", "Remove the comma, or add what is missing.")
         return found
+
+    def _parse_between(self, this: Any) -> Any:
+        """Sqlglot passes over a missing AND."""
+        if self._match_text_seq("SYMMETRIC"):
+            raise self.cursor.wrong("a value", "Write value BETWEEN least AND greatest, without SYMMETRIC.")
+        low = self._parse_bitwise()
+        self.cursor.expect("AND", hint="Write value BETWEEN 1 AND 5.", what="AND and a second value for BETWEEN")
+        return self.expression(exp.Between(this=this, low=low, high=self._parse_bitwise()))
+
+    def _parse_in(self, this: Any, alias: bool = False) -> Any:
+        """Sqlglot takes one value without parentheses."""
+        if self._curr.token_type in (TokenType.STRING, TokenType.NUMBER) and self._next.token_type == TokenType.COMMA:
+            raise self.cursor.wrong('"(" after IN', "Write column IN (1, 2, 3).")
+        return super()._parse_in(this, alias)
+
+    def _parse_case(self) -> Any:
+        """Sqlglot passes over a missing THEN."""
+        if self._match(TokenType.DOT, advance=False):
+            return super()._parse_case()
+        subject, branches = self._parse_disjunction(), []
+        if self._curr.token_type != TokenType.WHEN:
+            raise self.cursor.wrong("WHEN", _CASE_HINT)
+        while self._match(TokenType.WHEN):
+            condition = self._parse_disjunction()
+            self.cursor.expect("THEN", hint=_CASE_HINT)
+            branches.append(self.expression(exp.If(this=condition, true=self._parse_disjunction())))
+        default = self._parse_disjunction() if self._match(TokenType.ELSE) else None
+        if not self._match(TokenType.END):
+            self.raise_error("Expected END after CASE", self._prev)
+        return self.expression(exp.Case(this=subject, ifs=branches, default=default))
 
     def _parse_interval(self, require_interval: bool = True, parse_function_unit: bool = True) -> Any:
         """`INTERVAL ...` inside an expression, as a number of microseconds."""
