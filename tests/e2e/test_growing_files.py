@@ -44,14 +44,16 @@ def append(path: Path, text: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_file_that_is_copied_in_ten_pieces_is_read_once_though_the_run_is_killed(tmp_path: Path) -> None:
-    sql, text, random = script(tmp_path), HEADER + lines(0, 500), Random(7)
+def test_a_file_whose_writer_pauses_anywhere_is_read_once_though_the_run_is_killed(tmp_path: Path) -> None:
+    sql, path, text, random = script(tmp_path), tmp_path / "in" / "a.csv", HEADER + lines(0, 500), Random(7)
     cuts = [0, *sorted(random.sample(range(len(text)), 9)), len(text)]
     command = ("run", sql, "--on", "local", "--checkpoint", tmp_path / "state")
     for number in range(2):
         with Started(*command, folder=tmp_path) as process:
             for piece in range(5 * number, 5 * number + 5):
-                append(tmp_path / "in" / "a.csv", text[cuts[piece] : cuts[piece + 1]])
+                append(path, text[cuts[piece] : cuts[piece + 1]])
+                # As if it had paused for a minute.
+                os.utime(path, ns=(1, time.time_ns() - 60_000_000_000))
                 time.sleep(0.1)
             if number:
                 wait_for(lambda: len(numbers(tmp_path)) == 500)

@@ -61,7 +61,7 @@ class FileInput:
             lambda: list_files(stream.connector, stream.name),
             (self.pieces[number].below(self._base) for number in sorted(self.pieces)),
             ends=ends,
-            thorough=not follows,
+            bounded=not follows,
         )
         self._follows = follows
         self._piece: FilePiece | None

@@ -4,6 +4,8 @@ Rules:
 - True time only grows. What a run reads is true time plus the error of its clock, which a jump changes.
 - Where a step of the kernel costs much, the run reads its streams, delivers and commits in its midst: so chance chooses
   the order in which everything happens.
+- Once all rows have arrived only time passes. After many waits each is longer than the one before it, so that a window
+  of a month that waits for heartbeats every three seconds comes to its end.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from millrace.testing.simulation.run_faults import Fate
 
 _COSTS = (0, 0, 0, 1, 40, 1_200, 11_000)
 """Microseconds that a step may take: less and more than what a turn of the local host allows."""
+_PATIENCE = 1_000
+"""How many waits after the last row are as long as asked for."""
 
 
 class SimulatedClock(SystemClock):
@@ -31,10 +35,12 @@ class SimulatedClock(SystemClock):
         self.stepped: Callable[[str], None] = lambda node: None
         """Called with the name of the operator at every step."""
         self._random, self._next_arrival = random, next_arrival
+        self._idle = 0
+        """How often the present run has waited since the last row arrived."""
 
     def begin(self, fate: Fate) -> None:
         """Serve another process, which knows nothing of what the clock showed before."""
-        self.fate, self._anchor = fate, (0, 0)
+        self.fate, self._anchor, self._idle = fate, (0, 0), 0
 
     def wall(self) -> Microseconds:
         """What the machine's clock shows."""
@@ -47,7 +53,8 @@ class SimulatedClock(SystemClock):
     def wait(self, woken: Event, seconds: float) -> None:
         """Move on; a look at streams that have nothing is skipped."""
         due = self._next_arrival()
-        until = self.time + max(1, round(seconds * 1e6))
+        until = self.time + (max(1, round(seconds * 1e6)) << min(max(0, self._idle - _PATIENCE), 20))
+        self._idle += due is None
         if due is not None and due > until and self._random.random() < 0.9:
             until = due - self._random.choice((0, 1, (due - until) // 2))
         self.time = until

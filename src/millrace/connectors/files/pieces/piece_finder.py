@@ -7,6 +7,8 @@ Rules:
 - New files are read by name, by the time of their change, or as they come. A file that would come before one that was
   read is an error, or is read as well: then its rows may be late.
 - A new file that cannot be read yet holds back those after it, until it rests (see piece_end.py).
+- A run that goes on holds a last line without an end back, however long its writer pauses. It takes such a line of a
+  file that rests and was never seen to grow, once another file has come: then its writer has gone on to that one.
 """
 
 from __future__ import annotations
@@ -32,19 +34,24 @@ Key = tuple[int, str]
 class PieceFinder:
     """Finds what to read of a stream's files, after the pieces that were read.
 
-    With `ends` files are read to their ends though they may still be written; `thorough` looks check every file.
+    With `ends` files are read to their ends though they may still be written. A `bounded` run checks every file at
+    each look, and takes the last line of a file that rests, with an end or without.
     """
 
     def __init__(
-        self, stream: Stream, paths: Callable[[], list[str]], read: Iterable[ReadPiece], *, ends: bool, thorough: bool
+        self, stream: Stream, paths: Callable[[], list[str]], read: Iterable[ReadPiece], *, ends: bool, bounded: bool
     ) -> None:
         options = read_options(stream.connector.format, stream.connector.options)
         self.waiting = False
         """True if something was left because its file does not rest."""
-        self.ends, self.thorough = ends, thorough
+        self.ends, self.bounded = ends, bounded
         self._stream, self._paths = stream, paths
         self._order, self._takes_earlier = options.order_by, options.takes_earlier
         self._known: dict[str, FileStamp] = {}
+        """Files that were read, in the order in which they were first read."""
+        self._grew: set[str] = set()
+        """Those of them that were seen to grow."""
+        self._newest: str | None = None
         self._last: Key | None = None
         self._next_checked: int | None = None
         for each in read:
@@ -57,6 +64,8 @@ class PieceFinder:
         if piece.start == 0:
             key = self._key(piece)
             self._last = key if self._last is None else max(self._last, key)
+        else:
+            self._grew.add(piece.path)
 
     def look(self) -> list[FilePiece]:
         """What there is to read now, in order."""
@@ -64,20 +73,32 @@ class PieceFinder:
         paths = self._paths()
         if len(self._known) > len(paths) or not self._known.keys() <= set(paths):
             raise self._gone(min(self._known.keys() - set(paths)))
-        return [*self._grown(), *self._new(paths)]
+        new = sorted((self._unread(path) for path in paths if path not in self._known), key=self._key)
+        self._newest = new[-1].path if new else next(reversed(self._known), None)
+        return [*self._grown(), *self._new(new)]
 
     def end(self, path: str, start: int, modified: int) -> int:
         """Up to where a file can be read now."""
-        return end_of_rows(path, start, self._stream.connector, whole=self.ends or rests(modified))
+        return end_of_rows(path, start, self._stream.connector, whole=self.ends or self._is_left(path, modified))
+
+    def _is_left(self, path: str, modified: int) -> bool:
+        """True if nothing speaks for it that a file is still written."""
+        if self.bounded or not can_grow(path, self._stream.connector):
+            return rests(modified)
+        has_next = self._newest is not None and path != self._newest
+        return has_next and path not in self._grew and rests(modified)
 
     def _grown(self) -> Iterator[FilePiece]:
         """What files have gained, of some that are looked at in turn; all of them at first."""
         first, count = self._next_checked or 0, len(self._known)
-        whole = self.thorough or self._next_checked is None
+        whole = self.bounded or self._next_checked is None
         checked = list(self._known) if whole else list(islice(self._known, first, first + _CHECKED))
         self._next_checked = 0 if whole or first + _CHECKED >= count else first + _CHECKED
         for path in checked:
-            known = self._known[path] = check_stamp(path, self._known[path], self._stream.name)
+            before = self._known[path]
+            known = self._known[path] = check_stamp(path, before, self._stream.name)
+            if known.size > before.size:
+                self._grew.add(path)
             if known.size > known.read:
                 yield from self._gained(path, known)
 
@@ -107,10 +128,8 @@ class PieceFinder:
             return known.read + len(following) * (last != b"\r")
         raise self._went_on(path, known)
 
-    def _new(self, paths: list[str]) -> Iterator[FilePiece]:
-        """Files that have not been read, in their order."""
-        found = [self._unread(path) for path in paths if path not in self._known]
-        found.sort(key=self._key)
+    def _new(self, found: list[FilePiece]) -> Iterator[FilePiece]:
+        """What can be read of files that have not been read, in their order."""
         if found and self._last is not None and self._order != "arrival" and not self._takes_earlier:
             first = self._key(found[0])
             if first < self._last:
@@ -161,6 +180,6 @@ class PieceFinder:
         return RunError(
             f'file "{path}" of stream "{self._stream.name}" went on in its last line, which had been read: its first '
             f"{known.read} bytes end in the middle of a line",
-            hint="Write whole lines, or pause for less than two seconds within a line; then start anew with another "
-            "checkpoint and sink.",
+            hint="Let a writer end its last line before a run with an end, or the writer of another file, begins; start "
+            "anew with another checkpoint and sink.",
         )

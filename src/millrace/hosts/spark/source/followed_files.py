@@ -158,7 +158,7 @@ class FollowedFiles(StreamFiles):
         if self._finder is None or self._planned != planned:
             read = self._known(planned)
             bounded = self._listed is not None
-            self._finder = PieceFinder(self._declared, self._paths, read, ends=self._ends, thorough=bounded)
+            self._finder = PieceFinder(self._declared, self._paths, read, ends=self._ends, bounded=bounded)
             self._planned = planned
         return self._finder
 

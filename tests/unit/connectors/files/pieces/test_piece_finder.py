@@ -24,9 +24,11 @@ def stream_of(folder: Path, format: str = "csv", options: str = "") -> Stream:
     return parse_network(SQL.format(format, folder, options)).streams()[0]
 
 
-def finder_of(folder: Path, format: str = "csv", options: str = "", *, ends: bool = False) -> PieceFinder:
+def finder_of(
+    folder: Path, format: str = "csv", options: str = "", *, ends: bool = False, bounded: bool = True
+) -> PieceFinder:
     stream = stream_of(folder, format, options)
-    return PieceFinder(stream, lambda: list_files(stream.connector, "s"), (), ends=ends, thorough=True)
+    return PieceFinder(stream, lambda: list_files(stream.connector, "s"), (), ends=ends, bounded=bounded)
 
 
 def take(finder: PieceFinder) -> list[tuple[str, int, int]]:
@@ -56,6 +58,45 @@ def test_whole_lines_are_read_of_a_file_that_is_being_written_and_all_of_one_tha
     assert take(finder) == [("a.csv", 9, 11)] and not finder.waiting
 
 
+def test_a_run_that_goes_on_holds_a_half_line_back_however_long_its_writer_pauses(tmp_path: Path) -> None:
+    finder = finder_of(tmp_path, bounded=False)
+    path = put(tmp_path / "a.csv", "n\n1\n2", rested=True)
+    assert take(finder) == [("a.csv", 0, 4)]
+    assert take(finder) == []
+    put(path, "3\n4", rested=True)
+    assert take(finder) == [("a.csv", 4, 7)]
+    put(tmp_path / "b.csv", "n\n5", rested=True)
+    assert take(finder) == [("b.csv", 0, 2)], "a file that grew may go on, whatever other files come"
+    put(path, "4\n", rested=True)
+    assert take(finder) == [("a.csv", 7, 10)]
+
+
+def test_only_half_a_line_is_an_empty_file_to_a_run_that_goes_on(tmp_path: Path) -> None:
+    finder = finder_of(tmp_path, bounded=False)
+    path = put(tmp_path / "a.csv", "n", rested=True)
+    assert take(finder) == [("a.csv", 0, 0)]
+    put(path, "\n1\n", rested=True)
+    assert take(finder) == [("a.csv", 0, 4)]
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_a_last_line_without_an_end_is_taken_before_the_next_file(tmp_path: Path, seen: bool) -> None:
+    finder = finder_of(tmp_path, bounded=False)
+    put(tmp_path / "a.csv", "n\n1\n2", rested=True)
+    if seen:
+        assert take(finder) == [("a.csv", 0, 4)]
+    put(tmp_path / "b.csv", "n\n3\n4", rested=True)
+    assert take(finder) == [("a.csv", 4 if seen else 0, 5), ("b.csv", 0, 4)]
+
+
+def test_a_compressed_file_that_rests_is_read_though_no_other_follows(tmp_path: Path) -> None:
+    finder = finder_of(tmp_path, bounded=False)
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"n\n1"))
+    assert take(finder) == []
+    put(tmp_path / "a.csv.gz", "", rested=True)
+    assert [name for name, _, _ in take(finder)] == ["a.csv.gz"]
+
+
 def test_a_line_that_goes_on_after_it_was_read_is_an_error(tmp_path: Path) -> None:
     finder = finder_of(tmp_path)
     path = put(tmp_path / "a.csv", "n\n1\n2", rested=True)
@@ -78,7 +119,7 @@ def test_half_a_line_end_is_waited_for(tmp_path: Path) -> None:
 def test_a_record_of_several_lines_is_read_when_it_is_whole(tmp_path: Path) -> None:
     stream = "CREATE STREAM s (n INT, t STRING) LATENT TIMESTAMP FROM csv OPTIONS (path '{}'); SELECT n, t FROM s"
     declared = parse_network(stream.format(tmp_path)).streams()[0]
-    finder = PieceFinder(declared, lambda: list_files(declared.connector, "s"), (), ends=False, thorough=True)
+    finder = PieceFinder(declared, lambda: list_files(declared.connector, "s"), (), ends=False, bounded=True)
     path = put(tmp_path / "a.csv", 'n,t\n1,"a\n')
     assert take(finder) == [("a.csv", 0, 4)]
     put(path, 'b"\n2,5" nails\n3,c\n')
