@@ -5,6 +5,9 @@ Rules:
   data folder, of which each broker gets a copy.
 - Where Maven or Java is missing, or Maven cannot fetch, tests are skipped with the reason.
 - A broker that was stopped or killed starts again on the same data folder and the same port.
+- Beside the open listener there is one that wants a password (`sasl_servers`, SASL_PLAINTEXT with PLAIN) and one that
+  speaks TLS (`ssl_servers`), with a certificate that it has signed itself (`authority`).
+- Who comes without a password may do everything. Others may use what no rule is about; see `forbid`.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ from typing import Any, NoReturn
 import pytest
 
 VERSION = "4.1.0"
+USER, PASSWORD = "reader", "correct-horse-7"
+"""Who may come to the listener that wants a password."""
 _PATIENCE = 120.0
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -42,7 +47,15 @@ _SETTINGS = {
     "node.id": "1",
     "controller.listener.names": "CONTROLLER",
     "inter.broker.listener.name": "PLAINTEXT",
-    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,SSL:SSL,CONTROLLER:PLAINTEXT",
+    "listener.name.sasl_plaintext.sasl.enabled.mechanisms": "PLAIN",
+    "listener.name.sasl_plaintext.plain.sasl.jaas.config": (
+        f'org.apache.kafka.common.security.plain.PlainLoginModule required user_{USER}="{PASSWORD}";'
+    ),
+    "listener.name.ssl.ssl.keystore.type": "PEM",
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+    "allow.everyone.if.no.acl.found": "true",
     "auto.create.topics.enable": "false",
     "offsets.topic.num.partitions": "1",
     "offsets.topic.replication.factor": "1",
@@ -77,14 +90,20 @@ class Broker:
         _client()
         self.folder = folder
         self._jars = ":".join(map(str, jars(f"kafka-{VERSION}", *_BROKER)))
-        self.port, controller = _free_ports(2)
-        self.bootstrap_servers = f"127.0.0.1:{self.port}"
-        listeners = f"PLAINTEXT://{self.bootstrap_servers},CONTROLLER://127.0.0.1:{controller}"
+        self.port, *others = _free_ports(4)
+        self.bootstrap_servers, self.sasl_servers, self.ssl_servers, controller = (
+            f"127.0.0.1:{port}" for port in (self.port, *others)
+        )
+        self.authority = folder / "authority.pem"
+        listeners = (
+            f"PLAINTEXT://{self.bootstrap_servers},SASL_PLAINTEXT://{self.sasl_servers},SSL://{self.ssl_servers}"
+        )
         self._settings = {
             **_SETTINGS,
-            "listeners": listeners,
-            "advertised.listeners": f"PLAINTEXT://{self.bootstrap_servers}",
-            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+            "listeners": f"{listeners},CONTROLLER://{controller}",
+            "advertised.listeners": listeners,
+            "listener.name.ssl.ssl.keystore.location": str(folder / "identity.pem"),
+            "controller.quorum.voters": f"1@{controller}",
             "log.dirs": str(folder / "data"),
             **(settings or {}),
         }
@@ -113,6 +132,16 @@ class Broker:
         """End the broker at once, as `kill -9` does."""
         self._end(signal.SIGKILL)
 
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """A time in which the broker does not answer, and keeps what it has."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
+
     def restart(self) -> None:
         """Kill the broker and start it again on what it had written."""
         self.kill()
@@ -137,6 +166,21 @@ class Broker:
         """Delete a topic."""
         admin = self._admin()
         admin.delete_topics([topic])[topic].result()
+
+    def forbid(self, topic: str) -> None:
+        """Let no one use a topic but who comes without a password."""
+        from confluent_kafka.admin import (
+            AclBinding,
+            AclOperation,
+            AclPermissionType,
+            ResourcePatternType,
+            ResourceType,
+        )
+
+        rule = (f"User:{USER}", "*", AclOperation.ALL, AclPermissionType.DENY)
+        binding = AclBinding(ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, *rule)
+        admin = self._admin()
+        admin.create_acls([binding])[binding].result()
 
     def topics(self) -> list[str]:
         """The topics that there are."""
@@ -196,8 +240,18 @@ class Broker:
         if (self.folder / "data").exists():
             return
         shutil.copytree(self._formatted(), self.folder / "data")
+        self._sign()
         lines = [f"{name}={value}\n" for name, value in self._settings.items()]
         (self.folder / "server.properties").write_text("".join(lines))
+
+    def _sign(self) -> None:
+        """Make the key and the certificate of the listener that speaks TLS."""
+        identity, name = self.folder / "identity.pem", ["-subj", "/CN=tests", "-addext", "subjectAltName=IP:127.0.0.1"]
+        kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+        command = ["openssl", "req", "-x509", *kind, *name, "-keyout", identity, "-out", self.authority]
+        subprocess.run(command, check=True, capture_output=True)
+        with identity.open("a") as file:
+            file.write(self.authority.read_text())
 
     def _formatted(self) -> Path:
         """A data folder that no broker has used; to format one takes as long as to start a broker."""
@@ -276,7 +330,7 @@ def _locked(name: str) -> Iterator[None]:
 
 
 def _fetch(folder: Path, artifacts: Iterable[str]) -> None:
-    for program in ("java", "mvn"):
+    for program in ("java", "mvn", "openssl"):
         if shutil.which(program) is None:
             _skip(f'there is no "{program}"')
     shutil.rmtree(folder, ignore_errors=True)

@@ -17,6 +17,8 @@ from typing import Any, NoReturn
 import pytest
 
 _PATIENCE = 60.0
+_SERVERS: dict[Path, subprocess.Popen[bytes]] = {}
+"""The servers that run, by the folders of their data."""
 _SETTINGS = ("listen_addresses=", "fsync=off", "max_connections=20", "shared_buffers=16MB")
 
 
@@ -35,14 +37,31 @@ def server() -> Iterator[str]:
         if user:
             os.chown(data, user["user"], user["group"])
         _make_cluster(binaries, data, user)
-        process = _started(binaries, data, user)
         dsn = f"host={data} user=postgres dbname=postgres"
+        _SERVERS[data] = _started(binaries, data, user)
         try:
-            _wait(process, psycopg, dsn)
+            _wait(_SERVERS[data], psycopg, dsn)
             yield dsn
         finally:
-            process.send_signal(signal.SIGINT)
-            process.wait(_PATIENCE)
+            _stop(data)
+
+
+@contextmanager
+def outage(dsn: str) -> Iterator[None]:
+    """A time in which a server is down; then it goes on with its data."""
+    import psycopg
+
+    data = Path(dsn.split()[0].removeprefix("host="))
+    _stop(data)
+    yield
+    _SERVERS[data] = _started(_binaries(), data, _unprivileged())
+    _wait(_SERVERS[data], psycopg, dsn)
+
+
+def _stop(data: Path) -> None:
+    process = _SERVERS.pop(data)
+    process.send_signal(signal.SIGINT)
+    process.wait(_PATIENCE)
 
 
 def database(dsn: str, name: str) -> str:

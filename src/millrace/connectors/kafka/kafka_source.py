@@ -24,7 +24,7 @@ from millrace.connectors.files.conversion import as_text
 from millrace.connectors.files.file_blocks import Fault
 from millrace.connectors.formats.decoded import Decoded, Positions
 from millrace.connectors.formats.decoders import open_decoder, skips_malformed
-from millrace.connectors.kafka.kafka_client import client, client_settings, failure, opened
+from millrace.connectors.kafka.kafka_client import Complaints, client, client_settings, failure, opened, topics
 from millrace.connectors.kafka.kafka_options import kafka_options
 from millrace.connectors.kafka.message_columns import check_columns, column_of, is_of_message, readable
 from millrace.connectors.source import PartitionSpan, Source, SourcePiece, Unreachable, UnreadPlace
@@ -61,6 +61,7 @@ class KafkaSource(Source):
         )
         self._skips = skips_malformed(options)
         self._kafka = client()
+        self._complaints = Complaints()
         self._names: dict[_Partition, str] = {}
         self._firsts: dict[str, int] = {}
         self._listed = -_REFRESH
@@ -96,7 +97,9 @@ class KafkaSource(Source):
     def _list_partitions(self) -> None:
         # By name where there are names: a cluster may have thousands of other topics.
         listed = [self._topics(topic) for topic in self._chosen.topics] or [self._topics()]
-        found = {topic: each for topics in listed for topic, each in topics.items() if self._chosen.matches(topic)}
+        found = {
+            topic: each for each_list in listed for topic, each in each_list.items() if self._chosen.matches(topic)
+        }
         for topic, each in found.items():
             if each.error is not None:
                 raise self._failure(each.error, f'topic "{topic}"')
@@ -107,7 +110,11 @@ class KafkaSource(Source):
         self._listed = time.monotonic()
 
     def _topics(self, *topic: str) -> dict[str, Any]:
-        found: dict[str, Any] = self._call(lambda: self._consumer.list_topics(*topic, timeout=_TIMEOUT)).topics
+        # A consumer that has partitions would give their messages where it is asked for complaints.
+        served = self._admin if self._standing else self._consumer
+        found: dict[str, Any] = self._call(
+            lambda: topics(self._consumer, self._complaints, _TIMEOUT, *topic, served=served)
+        )
         return found
 
     def _first_offsets(self) -> dict[str, int]:
@@ -133,9 +140,16 @@ class KafkaSource(Source):
 
     def _answered(self, promises: Mapping[Any, Any]) -> dict[str, int]:
         return {
-            self._names[at.topic, at.partition]: self._call(lambda: promised.result(_TIMEOUT).offset, at)  # noqa: B023
+            self._names[at.topic, at.partition]: self._call(lambda: self._offset(promised), at)  # noqa: B023
             for at, promised in promises.items()
         }
+
+    def _offset(self, promised: Any) -> int:
+        offset = int(promised.result(_TIMEOUT).offset)
+        if offset == self._kafka.OFFSET_INVALID:
+            # So says the client, without an error, where the broker has not answered in time.
+            raise TimeoutError
+        return offset
 
     # Rows
 
@@ -274,13 +288,15 @@ class KafkaSource(Source):
             # A broker answers one request at a time: a wait at the end of one partition delays the others.
             "fetch.wait.max.ms": 20,
         }
-        return opened(self._kafka.Consumer, {**own, **client_settings(self.options)}, self._owner)
+        return opened(self._kafka.Consumer, {**own, **client_settings(self.options, self._complaints)}, self._owner)
 
     @cached_property
     def _admin(self) -> Any:
         # It asks for what it knows of a topic again, so that it knows new partitions.
         own = {"metadata.max.age.ms": int(_REFRESH * 1000)}
-        return opened(self._kafka.admin.AdminClient, {**own, **client_settings(self.options)}, self._owner)
+        return opened(
+            self._kafka.admin.AdminClient, {**own, **client_settings(self.options, self._complaints)}, self._owner
+        )
 
     def _call(self, call: Callable[[], Any], at: Any = None) -> Any:
         """What a call of the client gives; its error in plain words."""
@@ -290,10 +306,13 @@ class KafkaSource(Source):
             timed_out = self._kafka.KafkaError(self._kafka.KafkaError._TIMED_OUT)
             cause = error.args[0] if isinstance(error, self._kafka.KafkaException) else timed_out
             what = "" if at is None else f'partition "{at.topic}/{at.partition}"'
-            raise failure(cause, self._owner, self.options["bootstrap_servers"], what, listed=at is not None) from None
+            raise self._failure(cause, what, listed=at is not None) from None
 
-    def _failure(self, error: Any, what: str) -> MillraceError:
-        return failure(error, self._owner, self.options["bootstrap_servers"], what)
+    def _failure(self, error: Any, what: str, *, listed: bool = False) -> MillraceError:
+        if "_admin" in self.__dict__:
+            self._admin.poll(0)
+        servers = self.options["bootstrap_servers"]
+        return failure(self._complaints.cause(error), self._owner, servers, what, listed=listed)
 
     def close(self) -> None:
         for name in ("_consumer", "_admin"):

@@ -20,7 +20,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from millrace.connectors.kafka.kafka_client import client, client_settings, opened
+from millrace.connectors.kafka.kafka_client import (
+    HOW_TO_REACH,
+    Complaints,
+    client,
+    client_settings,
+    is_passed_on,
+    opened,
+    reason_text,
+    refusal,
+    topics,
+)
 from millrace.connectors.kafka.message_options import MessageOptions, message_options
 from millrace.connectors.kafka.outgoing_messages import MOST, messages_of
 from millrace.errors import CheckpointError, MillraceError, RunError
@@ -52,20 +62,28 @@ class KafkaWriter:
         self.options = message_options(options, schema, query)
         self.name = f"millrace-{options['run']}-{query}"
         self._open: _Producer | None = None
+        self._complaints = Complaints()
 
     @staticmethod
     def check(options: Mapping[str, str], schema: pa.Schema, query: str) -> None:
         """Refuse wrong options, a broker that does not answer, and a topic that is not there."""
         checked = message_options(options, schema, query)
-        admin = opened(client().admin.AdminClient, client_settings(options), "the sink")
+        complaints = Complaints()
+        settings = client_settings(options, complaints)
+        admin = opened(client().admin.AdminClient, settings, "the sink")
         try:
-            found = admin.list_topics(checked.topic, _CHECK).topics[checked.topic].error
+            found = topics(admin, complaints, _CHECK, checked.topic)[checked.topic].error
         except client().KafkaException as error:
             raise fault(error.args[0], options, checked.topic) from error
         if found is not None:
             raise fault(found, options, checked.topic)
         # The options of a producer may be wrong though those of other clients are right.
-        opened(client().Producer, {**client_settings(options), **_SETTINGS}, "the sink")
+        opened(client().Producer, {**settings, **_SETTINGS}, "the sink")
+
+    @staticmethod
+    def reaches(option: str) -> bool:
+        """True if an option says how brokers are reached."""
+        return option in ("bootstrap_servers", "retry_seconds") or is_passed_on(option)
 
     def write(self, epoch: int, batches: Iterator[pa.RecordBatch]) -> None:
         rows, pause, until = list(batches), 0.1, time.monotonic() + self.options.retry_seconds
@@ -74,11 +92,13 @@ class KafkaWriter:
                 if self._open is None:
                     self._open = self._producer()
                 self._open.write(epoch, rows)
+                self._complaints.clear()
                 return
             except client().KafkaException as error:
                 self.close()
-                if _is_lasting(error.args[0]) or time.monotonic() + pause > until:
-                    raise fault(error.args[0], self.given, self.options.topic) from error
+                cause = self._complaints.cause(error.args[0])
+                if _is_lasting(cause) or time.monotonic() + pause > until:
+                    raise fault(cause, self.given, self.options.topic) from error
             except BaseException:
                 self.close()
                 raise
@@ -86,7 +106,7 @@ class KafkaWriter:
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _producer(self) -> _Producer:
-        settings = {**_SETTINGS, **client_settings(self.given)}
+        settings = {**_SETTINGS, **client_settings(self.given, self._complaints)}
         if self.options.exactly_once:
             return _Transactions(settings, self.options, self.name)
         return _PlainProducer(settings, self.options)
@@ -190,12 +210,14 @@ class _Transactions(_Producer):
 
 
 def _is_lasting(error: Any) -> bool:
-    return error.name() in _LASTING or "AUTH" in error.name()
+    return error.name() in _LASTING or "AUTH" in error.name() or error.name() == "_SSL"
 
 
 def fault(error: Any, options: Mapping[str, str], topic: str) -> MillraceError:
     """The error of the client in plain words."""
-    name, reason, servers = error.name(), error.str(), options["bootstrap_servers"]
+    name, reason, servers = error.name(), reason_text(error), options["bootstrap_servers"]
+    if (refused := refusal(error, "the sink", servers)) is not None:
+        return refused
     if name in _FENCED:
         return RunError(
             f'another process has begun to write results of this query to the topic "{topic}", or a transaction took '
@@ -220,5 +242,5 @@ def fault(error: Any, options: Mapping[str, str], topic: str) -> MillraceError:
         )
     return RunError(
         f'the Kafka broker at "{servers}" does not answer, topic "{topic}": {reason} ({name})',
-        hint="Start it, or correct bootstrap_servers; then start again on the same --checkpoint: nothing is lost.",
+        hint=f"{HOW_TO_REACH} Then start again on the same --checkpoint: nothing is lost.",
     )

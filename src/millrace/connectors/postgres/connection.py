@@ -74,6 +74,8 @@ def fault(error: Any, hint: str = _AGAIN) -> RunError:
             hint="Start the server, or mend the connection options; then start again on the same --checkpoint: nothing "
             "is lost.",
         )
+    if isinstance(error, driver().errors.InsufficientPrivilege):
+        hint = "GRANT the right to the user of the connection, then start again on the same --checkpoint."
     return RunError(f"PostgreSQL refused: {text}", hint=hint)
 
 

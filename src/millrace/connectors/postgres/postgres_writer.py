@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from millrace.connectors.postgres.column_types import copy_text
-from millrace.connectors.postgres.connection import connect, driver, fault, table_name
+from millrace.connectors.postgres.connection import CONNECTION_OPTIONS, connect, driver, fault, table_name
 from millrace.connectors.postgres.sink_options import SinkOptions, sink_options
 from millrace.connectors.postgres.table_shape import check_table, make_table
 from millrace.errors import CheckpointError, RunError
@@ -52,6 +52,11 @@ class PostgresWriter:
         checked = sink_options(options, schema, query)
         with connect(options) as connection:
             check_table(connection, checked, schema)
+
+    @staticmethod
+    def reaches(option: str) -> bool:
+        """True if an option says how the server is reached."""
+        return option in (*CONNECTION_OPTIONS, "retry_seconds")
 
     def write(self, epoch: int, batches: Iterator[pa.RecordBatch]) -> None:
         psycopg, rows = driver(), list(batches)

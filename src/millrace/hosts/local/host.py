@@ -94,6 +94,7 @@ class LocalRun:
             ran.queries, self._listeners, fresh=resumed is None, checkpoint=checkpoint, epoch=epoch, kept=kept
         )
         if resumed is not None:
+            self.outputs.reach(plan.network.queries, renamed)
             # First: what belongs to queries that leave now stays until their leaving is committed.
             self.outputs.publish(resumed.staged)
             self.outputs.sweep(resumed.staged)

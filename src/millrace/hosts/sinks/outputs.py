@@ -29,7 +29,7 @@ from millrace.hosts.checkpoint.durable_files import make_folder, note_of, read_a
 from millrace.hosts.checkpoint.file_system import files
 from millrace.hosts.report import Listeners
 from millrace.hosts.sinks.sinks import Sinks, sink_folder
-from millrace.hosts.sinks.writers import OpenWriters, WriterSpec, run_name, write_epoch
+from millrace.hosts.sinks.writers import OpenWriters, WriterSpec, check_stores, run_name, write_epoch
 from millrace.kernel.elements import Batch, user_table
 from millrace.plan.nodes.endpoints import Sink
 from millrace.plan.nodes.query_network import Query
@@ -93,6 +93,8 @@ class Outputs:
         self._temporary: TemporaryDirectory[str] | None = None
         self._staging: tuple[Path, str] | None = None
         self._writers = OpenWriters()
+        self._reached: dict[str, WriterSpec] = {}
+        """By the name that a query had in the run before: the writer by which it goes on."""
         self._gathering: dict[str, _Files | _WriterRows] = {}
         self._leaving: list[_Files | _WriterRows] = []
         self.sinks = Sinks(queries, fresh=fresh, checkpoint=checkpoint, epoch=epoch, kept=kept)
@@ -141,6 +143,15 @@ class Outputs:
             folder = make_folder(home / _STAGED, "the folder of staged rows")
             self._staging = folder, run_name(home, fresh=self._fresh)
         return self._staging
+
+    def reach(self, queries: Sequence[Query], renamed: Mapping[str, str]) -> None:
+        """Reach the stores of a run that is resumed as its queries say now: their addresses and users may be others."""
+        check_stores(queries)
+        self._reached = {
+            renamed.get(query.name, query.name): WriterSpec.of(query, self._opened_staging()[1])
+            for query in queries
+            if has_writer(query.sink.connector)
+        }
 
     def deliver(self, results: Mapping[str, Sequence[Batch]]) -> None:
         """Take over results of the kernel."""
@@ -192,7 +203,7 @@ class Outputs:
                 note = json.loads(note_of(rows))
                 options = tuple((name, value) for name, value in note["options"])
                 spec = WriterSpec(note["query"], note["place"], options, rows.schema.remove_metadata())
-                write_epoch(spec, note["epoch"], [path], self._writers)
+                write_epoch(spec.reached_as(self._reached.get(spec.query)), note["epoch"], [path], self._writers)
         self._writers.keep([each.spec for each in self._gathering.values() if isinstance(each, _WriterRows)])
         self.sinks.answers.sweep()
 

@@ -58,7 +58,9 @@ class Sinks:
         self.queries = {query.name: query for query in queries}
         self.files = file_sinks(queries, relayed=relayed)
         """The sinks of the queries that write files."""
-        check_stores(queries)
+        if fresh or relayed:
+            # A run of one process that is resumed asks the stores of its queries as they are now: see `Outputs.reach`.
+            check_stores(queries)
         self.memory = _memory(queries)
         """The last results of queries with a memory sink; they stay until another query has their name."""
         self._fresh, self._relayed = fresh, relayed

@@ -15,9 +15,9 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import uuid4
 
 import pyarrow as pa
@@ -76,7 +76,12 @@ class Writer(Protocol):
     #     def check(options: Mapping[str, str], schema: pa.Schema, query: str) -> None:
     #
     # It is given what `__init__` is given, but for `run`, raises if the store would not take the results, and changes
-    # nothing.
+    # nothing. And a fourth, which is True for options that say how the store is reached, such as its address:
+    #
+    #     @staticmethod
+    #     def reaches(option: str) -> bool:
+    #
+    # After a restart with other values of such options, the epoch that was under way is given to the writer with them.
 
     def write(self, epoch: int, batches: Iterator[pa.RecordBatch]) -> None:
         """Make all rows of an epoch visible at once.
@@ -104,9 +109,21 @@ class WriterSpec:
         options = {**_options(query), _RUN: run}
         return cls(query.name, writer_place(query.sink.connector), tuple(sorted(options.items())), query.root.schema)
 
+    def reached_as(self, other: WriterSpec | None) -> WriterSpec:
+        """The same store, reached as another writer of its kind reaches it."""
+        reaches = getattr(self._class(), "reaches", None)
+        if other is None or other.place != self.place or reaches is None:
+            return self
+        own = {name: value for name, value in self.options if not reaches(name)}
+        theirs = {name: value for name, value in other.options if reaches(name)}
+        return replace(self, options=tuple(sorted({**own, **theirs}.items())))
+
+    def _class(self) -> Any:
+        return class_at(self.place, f'the writer of query "{self.query}"')
+
     def open(self) -> Writer:
         """The writer, opened."""
-        writer: Writer = class_at(self.place, f'the writer of query "{self.query}"')(
+        writer: Writer = self._class()(
             resolved(dict(self.options), f'the sink of query "{self.query}"'), self.schema, self.query
         )
         return writer

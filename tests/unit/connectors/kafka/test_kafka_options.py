@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from millrace.connectors.kafka.kafka_client import client_settings
+from millrace.connectors.kafka.kafka_client import Complaints, client_settings
 from millrace.connectors.kafka.kafka_options import kafka_options
 from millrace.errors import RequestError
 
@@ -44,7 +44,7 @@ def test_options_of_sparks_own_source_say_where_it_is(option: str) -> None:
 def test_options_of_the_client_are_passed_on() -> None:
     given = {**_BROKER, "topic": "a", "sasl_username": "me", "ssl_ca_location": "/ca", "fetch.min.bytes": "7"}
     kafka_options(given, "s")
-    settings = client_settings(given)
+    settings = client_settings(given, Complaints())
     assert settings["bootstrap.servers"] == "here:9092"
     assert settings.items() >= {"sasl.username": "me", "ssl.ca.location": "/ca", "fetch.min.bytes": "7"}.items()
     assert "topic" not in settings
