@@ -291,9 +291,9 @@ class _QueryEvolution:
         """A part with state that ran, under operators that remember nothing; None if there is none."""
         if node.is_prefix:
             return None
-        found = self.previous.best(self._keys[path], self.query.name)
-        if found is not None or has_state(node, self.query.options) or isinstance(node, Union):
-            return found
+        if has_state(node, self.query.options) or isinstance(node, Union):
+            return self.previous.best(self._keys[path], self.query.name)
+        # Whose part it is does not depend on filters above it: a query with the same HAVING goes before no other.
         kept = self._kept(node.children()[0], f"{path}.0")
         return None if kept is None else node.with_operands([kept])
 

@@ -188,6 +188,15 @@ def test_the_part_of_its_own_is_taken_before_that_of_others_and_the_earliest_of_
     assert starts(other, "c") == [START]
 
 
+def test_whose_part_is_kept_does_not_depend_on_filters_above_it() -> None:
+    filtered = f"{INNER} HAVING count(*) > 1"
+    first, later = network(a=INNER).queries[0], network(b=filtered).queries[0].starting_at(50 * SECOND)
+    new = evolved(QueryNetwork((first, later)), network(a=INNER, b=filtered, c=filtered))
+    assert starts(new, "c") == [START], "the earliest, though another has the same HAVING"
+    own = evolved(QueryNetwork((first, later)), network(a=filtered, b=filtered))
+    assert starts(own, "a") == [], "its own, though another has the same HAVING"
+
+
 def test_times_that_say_nothing_of_what_was_given_start_all_anew() -> None:
     rows = "SELECT k, count(*) AS n FROM s [ROWS 5 SLIDE 5] GROUP BY k"
     upper = f"SELECT * FROM ({rows}) WHERE n > 1"
