@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -61,6 +62,8 @@ class Phase:
     requests: Sequence[str] = ()
     says: Sequence[tuple[str, str]] = ()
     """What the summary says of queries that are not just kept."""
+    disorders: Mapping[str, int] = field(default_factory=dict)
+    """The disorder of streams in seconds from this phase on, where the declarations give them another."""
 
     @property
     def text(self) -> str:
@@ -70,17 +73,34 @@ class Phase:
 
 @dataclass(frozen=True)
 class History:
-    """Phases that follow each other, and the disorder of each stream in seconds."""
+    """Phases that follow each other, and the disorder of each stream in seconds, while no phase gives it another."""
 
     phases: Sequence[Phase]
     disorders: Mapping[str, int]
     _known: dict[tuple[str, str, Version], list[Row]] = field(default_factory=dict, compare=False)
 
+    @cached_property
+    def _passed(self) -> tuple[list[dict[str, list[Row]]], list[dict[str, int]]]:
+        """By phase and stream the rows that are not late, and the bound at its end."""
+        admitted, bounds = list[dict[str, list[Row]]](), list[dict[str, int]]()
+        greatest, bound = dict.fromkeys(self.disorders, NO_BOUND), dict.fromkeys(self.disorders, NO_BOUND)
+        disorders = dict(self.disorders)
+        for phase in self.phases:
+            disorders |= phase.disorders
+            admitted.append({name: [] for name in disorders})
+            for name, row in ((each, row) for each in disorders for row in phase.rows.get(each, ())):
+                time = micros(row["ts"])
+                if time >= bound[name]:
+                    admitted[-1][name].append(row)
+                greatest[name] = max(greatest[name], time)
+                # A row moves the bound by the disorder of its phase; another disorder does not take it back.
+                bound[name] = max(bound[name], greatest[name] - disorders[name] * SECOND)
+            bounds.append(dict(bound))
+        return admitted, bounds
+
     def rows(self, until: int) -> dict[str, list[Row]]:
-        """The rows of the first phases, by stream."""
-        return {
-            name: [row for phase in self.phases[:until] for row in phase.rows.get(name, ())] for name in self.disorders
-        }
+        """The rows of the first phases that are not late, by stream."""
+        return {name: [row for each in self._passed[0][:until] for row in each[name]] for name in self.disorders}
 
     def expected(self, number: int) -> dict[str, list[Row]]:
         """What each query answers in a phase; the last one ends the streams."""
@@ -93,7 +113,7 @@ class History:
         start, span = self._start(version.top, streams), (NO_BOUND, END_OF_TIME)
         if not any(isinstance(each, STATEFUL) for each in _walk(query.root)):
             # Nothing is remembered: what comes in the phase is answered in it.
-            given = _rows(query.root, {name: phase.rows.get(name, ()) for name in streams})
+            given = _rows(query.root, {name: self._passed[0][number][name] for name in streams})
         else:
             given = self._whole(phase, query, version)
             span = self._bound(number, streams), self._bound(number + 1, streams)
@@ -131,8 +151,7 @@ class History:
         """How far time has come with the first phases."""
         if phases == len(self.phases):
             return END_OF_TIME
-        seen = {name: [micros(row["ts"]) for row in self.rows(phases)[name]] for name in streams}
-        return min(max(seen[name]) - self.disorders[name] * SECOND if seen[name] else NO_BOUND for name in streams)
+        return min(self._passed[1][phases - 1][name] for name in streams) if phases else NO_BOUND
 
 
 def merged(history: History, numbers: Sequence[int]) -> History:
@@ -149,7 +168,8 @@ def merged(history: History, numbers: Sequence[int]) -> History:
         rows = {name: [row for each in phases for row in each.rows.get(name, ())] for name in history.disorders}
         queries = {name: moved(version) for name, version in phases[-1].queries.items()}
         says = sorted({said for each in phases for said in each.says})
-        return replace(phases[-1], queries=queries, rows=rows, says=says)
+        disorders = {name: length for each in phases for name, length in each.disorders.items()}
+        return replace(phases[-1], queries=queries, rows=rows, says=says, disorders=disorders)
 
     return History([run(since, last) for since, last in pairwise((-1, *numbers))], history.disorders)
 
@@ -159,7 +179,10 @@ def _span(since: int, last: int) -> range:
 
 
 def parsed(declarations: str, name: str, version: Version) -> Query:
-    (query,) = parse_network(declarations + version.statement(name)).queries
+    network = parse_network(declarations + version.statement(name))
+    # Which rows are late is settled already, phase by phase: the reference is to take all that it is given.
+    taking_all = {each.name: replace(each, time=replace(each.time, disorder=10**15)) for each in network.streams()}
+    (query,) = network.with_streams(taking_all).queries
     return query
 
 
@@ -167,12 +190,15 @@ def _walk(node: Node) -> Sequence[Node]:
     return [*(each for below in node.children() for each in _walk(below)), node]
 
 
-# A network of four queries, and eight changes to it
+# A network of four queries, and eight changes to it; the disorder of a stream changes, too
 
 DISORDERS = {"s0": 2, "s1": 2}
 STREAMS = declared("s0", 2) + declared("s1", 2)
 WIDER = STREAMS.replace("x DOUBLE,", "x DOUBLE, more STRING,")
 """A column more in both streams."""
+LOOSER = WIDER.replace("2 SECONDS", "9 SECONDS", 1)
+TIGHTER = WIDER.replace("2 SECONDS", "1 SECONDS", 1)
+"""Another disorder of the first stream."""
 
 _PER_KEY = "SELECT k, count(*) AS n, sum(v) AS total FROM s0 [RANGE 30 SECONDS SLIDE 10 SECONDS WA ts] GROUP BY k"
 _EXTREMES = "SELECT k, min(v) AS least, max(v) AS most FROM s0 [RANGE 30 SECONDS SLIDE 10 SECONDS WA ts] GROUP BY k"
@@ -196,35 +222,37 @@ def scripted(rows: Callable[[int], Mapping[str, Sequence[Row]]]) -> History:
     # 2: a column that nobody reads, and another condition where nothing is remembered.
     now |= {"large": Version(_LARGE.format("s0", 1))}
     found.append(Phase(WIDER, dict(now), rows(2), says=[("large", "changed")]))
-    # 3: the windows over pairs are other ones; the pairs go on.
+    # 3: the windows over pairs are other ones; the pairs go on. A stream has more disorder from here on.
     now |= {"pairs": Version(_PAIRS.format(30, ""), (0, 3))}
-    found.append(Phase(WIDER, dict(now), rows(3), says=[("pairs", "changed")]))
+    found.append(Phase(LOOSER, dict(now), rows(3), says=[("pairs", "changed")], disorders={"s0": 9}))
     # 4: the upper of two aggregates is another one, the lower goes on.
     now |= {"busiest": Version(_QUIETEST, (0, 4))}
-    found.append(Phase(WIDER, dict(now), rows(4), says=[("busiest", "changed")]))
+    found.append(Phase(LOOSER, dict(now), rows(4), says=[("busiest", "changed")]))
     # 5: a query under a new name goes on; one is asked for while the network runs, and one that is new has a start.
+    # The stream has less disorder than it ever had.
     now["per_key"] = now.pop("counts")
     now |= {"asked": Version(_EXTREMES, (5,)), "again": Version(_PER_KEY, (0,), top=5)}
     written = [name for name in now if name != "asked"]
     found.append(
         Phase(
-            WIDER,
+            TIGHTER,
             dict(now),
             rows(5),
             written,
             requests=[f"ADD QUERY asked AS {_EXTREMES}"],
             says=[("per_key", "kept"), ("again", "started")],
+            disorders={"s0": 1},
         )
     )
     # 6: what is counted is something else: that starts anew. What was asked for stays, though no file names it.
     other = _PER_KEY.replace("FROM s0", "FROM s0 UNION s1").replace(" GROUP", " WHERE v > 0 GROUP")
     now |= {"per_key": Version(other, (6,))}
-    found.append(Phase(WIDER, dict(now), rows(6), written, says=[("per_key", "changed")]))
+    found.append(Phase(TIGHTER, dict(now), rows(6), written, says=[("per_key", "changed")]))
     # 7: two leave, one of them with all that it had kept.
     for name in ("again", "large"):
         del now[name]
     written = [name for name in now if name != "asked"]
-    found.append(Phase(WIDER, dict(now), rows(7), written, says=[("again", "dropped"), ("large", "dropped")]))
+    found.append(Phase(TIGHTER, dict(now), rows(7), written, says=[("again", "dropped"), ("large", "dropped")]))
     # 8: one comes back, a filter is put on pairs, and the file takes over what had been asked for.
     now |= {
         "large": Version(_LARGE.format("s1", 3), top=8),
@@ -232,7 +260,7 @@ def scripted(rows: Callable[[int], Mapping[str, Sequence[Row]]]) -> History:
         "asked": Version(f"{_EXTREMES} HAVING max(v) > 7", (5,)),
     }
     found.append(
-        Phase(WIDER, dict(now), rows(8), says=[("asked", "changed"), ("pairs", "changed"), ("large", "started")])
+        Phase(TIGHTER, dict(now), rows(8), says=[("asked", "changed"), ("pairs", "changed"), ("large", "started")])
     )
     return History(found, DISORDERS)
 

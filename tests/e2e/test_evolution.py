@@ -46,15 +46,34 @@ def test_a_dry_run_says_what_a_run_does(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_another_disorder_keeps_the_open_window_and_the_bound(tmp_path: Path) -> None:
+    given(tmp_path, f"{COUNTED};", 1, 1, 12)
+    assert millrace(*RUN, "--available-now", folder=tmp_path).stdout.endswith("\t1\n")
+    given(tmp_path, f"{COUNTED};", 2, 9, 16, 13, 26)
+    script = tmp_path / "queries.sql"
+    script.write_text(script.read_text().replace("ORDERED", "DISORDER INTERVAL 5 SECONDS"))
+    dry = millrace(*RUN, "--dry-run", folder=tmp_path).stdout
+    assert dry == (
+        "q kept\nstream s altered: ordered becomes disorder 5 SECONDS; "
+        "its bound is 2024-01-01 00:00:12 and does not go back\n"
+    )
+    done = millrace(*RUN, "--available-now", folder=tmp_path)
+    assert dry in done.stderr and "1 late" in done.stderr, "the row at 9 seconds"
+    assert done.stdout.endswith("\t3\n"), "12, 16 and 13"
+
+
+@pytest.mark.slow
 def test_a_file_that_cannot_go_on_is_refused_with_the_reason(tmp_path: Path) -> None:
     given(tmp_path, f"{COUNTED};", 1, 1, 4)
     millrace(*RUN, "--available-now", folder=tmp_path)
     text = (tmp_path / "queries.sql").read_text()
-    (tmp_path / "queries.sql").write_text(text.replace("ORDERED", "DISORDER INTERVAL 1 SECOND"))
+    (tmp_path / "queries.sql").write_text(text.replace("ORDERED", "ORDERED PARTITIONED BY (n)"))
     for more in ("--dry-run", "--available-now"):
         refused = millrace(*RUN, more, folder=tmp_path)
         assert refused.returncode == 2
-        assert 'stream "s" cannot go on: its time contract has changed' in refused.stderr
+        assert (
+            'stream "s" cannot go on: it was without PARTITIONED BY and would be PARTITIONED BY (n)' in refused.stderr
+        )
 
 
 @pytest.mark.slow

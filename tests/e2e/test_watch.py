@@ -70,8 +70,8 @@ def test_a_change_that_the_checkpoint_does_not_allow_leaves_the_old_run_alone(tm
     script.write_text(STREAM + COUNTS)
     with watching(tmp_path, "--checkpoint", "state") as (process, said):
         wait_for((tmp_path / "state" / "current.json").exists)
-        script.write_text(STREAM.replace("ORDERED", "DISORDER INTERVAL 9 SECONDS") + COUNTS)
-        wait_for(lambda: "its time contract has changed" in said()[1])
+        script.write_text(STREAM.replace("ORDERED", "ORDERED PARTITIONED BY (k)") + COUNTS)
+        wait_for(lambda: "it was without PARTITIONED BY" in said()[1])
         add_minute(tmp_path, 1)
         wait_for(lambda: said()[0].endswith("00:01:00\t2\n"))
         assert process.poll() is None

@@ -106,8 +106,8 @@ def test_a_checkpoint_of_another_stream_is_refused(tmp_path: Path) -> None:
     script = project(tmp_path)
     run = ["run", script, "--on", "local", "--checkpoint", "state", "--available-now"]
     assert millrace(*run, folder=tmp_path).returncode == 0
-    script.write_text(SCRIPT.replace("INTERVAL 5", "INTERVAL 6"))
-    refused(millrace(*run, folder=tmp_path), 2, "its time contract has changed")
+    script.write_text(SCRIPT.replace("FROM csv", "LATE BY WINDOW FROM csv"))
+    refused(millrace(*run, folder=tmp_path), 2, "LATE BY WINDOW was added")
     script.write_text(SCRIPT)
     ran = millrace("run", script, "--on", "local", "--checkpoint", "state", "--until-end", folder=tmp_path)
     assert ran.returncode == 0, ran.stderr

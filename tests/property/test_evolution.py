@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +18,8 @@ from tests.property.cases import AGGREGATES, KEYS, WINDOWS, declared, rows
 pytestmark = pytest.mark.slow
 
 DISORDERS = {"s0": 2, "s1": 0}
+OTHER_DISORDERS = {"s0": [2, 0, 5], "s1": [0, 3]}
+"""What streams may be declared with from run to run; rows trail by up to 4 and 1 seconds, so that some are late."""
 BASE = Version("SELECT k FROM s0 UNION s1")
 """Both streams are always read."""
 
@@ -137,10 +139,11 @@ def histories(draw: st.DrawFn) -> History:
         telling.asked[name], telling.running[name] = asked, Version(asked.select, starts)
         telling.written.append(name)
     cut = draw(cuts(draw(st.integers(3, 6)) + 1))
-    phases = [_phase(telling, wide, cut[0])]
+    phases = [_phase(telling, wide, DISORDERS, cut[0])]
     for number, given_rows in enumerate(cut[1:], 1):
         requests = []
         wide = draw(st.booleans())
+        disorders = {name: draw(st.sampled_from(each)) for name, each in OTHER_DISORDERS.items()}
         match draw(st.sampled_from(["change", "change", "change", "add", "ask", "drop", "rename", ""])):
             case "change":
                 name = draw(st.sampled_from(telling.written))
@@ -164,7 +167,7 @@ def histories(draw: st.DrawFn) -> History:
                 name, place = f"q{number + 1}", draw(st.integers(0, 5)) % len(telling.written)
                 before, telling.written[place] = telling.written[place], name
                 telling.asked[name], telling.running[name] = telling.asked.pop(before), telling.running.pop(before)
-        phases.append(_phase(telling, wide, given_rows, requests))
+        phases.append(_phase(telling, wide, disorders, given_rows, requests))
     return History(phases, DISORDERS)
 
 
@@ -179,7 +182,7 @@ def again(draw: st.DrawFn, telling: Telling) -> Asked:
 def cuts(draw: st.DrawFn, phases: int) -> list[dict[str, list[Row]]]:
     """The rows of two streams, cut into phases."""
     found: list[dict[str, list[Row]]] = [{} for _ in range(phases)]
-    for name, disorder in DISORDERS.items():
+    for name, disorder in {"s0": 4, "s1": 1}.items():
         of_all = [{**row, "more": None} for row in draw(rows(disorder, -3, 45))]
         places = sorted(draw(st.lists(st.integers(0, len(of_all)), min_size=phases - 1, max_size=phases - 1)))
         for number, (start, stop) in enumerate(zip([0, *places], [*places, len(of_all)], strict=True)):
@@ -188,13 +191,17 @@ def cuts(draw: st.DrawFn, phases: int) -> list[dict[str, list[Row]]]:
 
 
 def _phase(
-    telling: Telling, wide: bool, given_rows: Mapping[str, list[Row]], requests: list[str] | None = None
+    telling: Telling,
+    wide: bool,
+    disorders: Mapping[str, int],
+    given_rows: Mapping[str, list[Row]],
+    requests: Sequence[str] = (),
 ) -> Phase:
-    streams = "".join(declared(name, disorder) for name, disorder in DISORDERS.items())
+    streams = "".join(declared(name, disorder) for name, disorder in disorders.items())
     if wide:
         streams = streams.replace("x DOUBLE,", "x DOUBLE, more STRING,")
     queries = {"base": BASE, **telling.running}
-    return Phase(streams, queries, given_rows, ["base", *telling.written], requests or [])
+    return Phase(streams, queries, given_rows, ["base", *telling.written], requests, disorders=disorders)
 
 
 @given(history=histories(), pieces=st.integers(1, 3))

@@ -43,7 +43,7 @@ from millrace.plan.evolution.evolution import Evolution, beginning
 from millrace.plan.evolution.start_points import StreamProgress
 from millrace.plan.physical.stages import Physical, physical
 
-_LAYOUT = 13
+_LAYOUT = 14
 _RECORD, _BEGUN = "current.json", "begun"
 """The record, and an empty file that is there from the first commit on: then the record must be there too."""
 _NO_CHANGES: Mapping[str, Any] = {"text": None, "history": [], "tables": {}}

@@ -124,8 +124,9 @@ def beats(edge: Ingress, now: Microseconds, every_one: bool = False) -> Iterator
     if every is None:
         return
     following = (_time(edge, now) // every + 1) * every
-    due = following if edge.next_beat is None else edge.next_beat
-    edge.next_beat = max(following, due)
+    # A beat that was due later is of a longer interval, which is no longer declared.
+    due = following if edge.next_beat is None else min(edge.next_beat, following)
+    edge.next_beat = following
     for beat in range(due if every_one else max(due, following - every), following, every):
         yield _clock(edge, beat)
 

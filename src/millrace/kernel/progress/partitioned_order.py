@@ -47,13 +47,8 @@ class Partitioned(Order):
 
     def after(self, entering: Entering) -> Times:
         codes, first_rows = self._codes(entering.rows)
-        if self.promise is None:
-            values = less(entering.times, self.disorder)
-        else:
-            values = promises(self.promise, entering)
         allowed = self._partitions.allowed
-        before, reached = _running(codes, values, allowed)
-        self._behind = reached - values if self.promise is None else None
+        before, reached = self._reached(codes, entering)
         bounds = np.empty(len(codes), np.int64)
         for begin, end, known in self._stretches(first_rows, len(codes)):
             allowed[codes[begin:end]] = reached[begin:end]
@@ -65,6 +60,18 @@ class Partitioned(Order):
         bounds[: self._in_grace(codes, entering.times)] = NO_BOUND
         self._partitions.see(codes, entering.times, entering.now)
         return bounds
+
+    def _reached(self, codes: Integers, entering: Entering) -> tuple[Times, Times]:
+        """For each row the bound of its partition before it and up to it; notes how far rows came behind."""
+        parts = self._partitions
+        if self.promise is not None:
+            self._behind = None
+            return _running(codes, promises(self.promise, entering), parts.allowed)
+        before, reached = _running(codes, entering.times, parts.greatest)
+        self._behind = reached - entering.times
+        # What a partition has allowed by an earlier rule, such as less disorder, it does not take back.
+        floors = parts.allowed[codes]
+        return np.maximum(less(before, self.disorder), floors), np.maximum(less(reached, self.disorder), floors)
 
     def behind(self, entering: Entering) -> Times | None:
         return self._behind

@@ -79,6 +79,27 @@ class TimeContract:
         yield from self.per
         yield from (column for column, _ in self.also)
 
+    def untuned(self) -> TimeContract:
+        """The contract without its tunings: what says how the bound rises, and which rows are too far ahead.
+
+        Tunings decide which rows are late or quarantined, and when results come. No operator computes anything of them,
+        so they may change under saved state.
+        """
+        return replace(
+            self,
+            disorder=0,
+            rows=None,
+            punctuation=None,
+            also=tuple((column, 0) for column, _ in self.also),
+            ets="none",
+            every=None,
+            skew=None,
+            lull=None,
+            max_future_skew=None,
+            declared=(),
+            grace=None,
+        )
+
     def by_source_partition(self) -> TimeContract:
         """The same order in each partition of the source, unless the contract says itself where it holds."""
         own = self.partitions or self.per or self.rows is not None or self.kind != "external"

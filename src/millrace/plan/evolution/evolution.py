@@ -12,7 +12,7 @@ Rules:
 - A part starts empty as a whole if the progress of its streams does not say which rows it has emitted: with other
   outlets, numbered unions, promises of single groups.
 - A query that joins under a new name has a start in all its parts, unless it is one that left under another name.
-- A stream may get and lose columns and be delivered in another way; its time contract, types and place stay.
+- What of a stream may change is said in stream_changes.py; no operator loses state by it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from millrace.errors import RequestError
 from millrace.kernel import operator_index as kernel
 from millrace.kernel.elements import NO_BOUND, Microseconds
 from millrace.kernel.graph.graph import Graph
 from millrace.plan.evolution.previous_plan import PreviousPlan, can_be_cut, part_keys, without_start
 from millrace.plan.evolution.start_points import StartPoints, StreamProgress, start_of, unreached
+from millrace.plan.evolution.stream_changes import StreamChange, check_streams, stream_changes, streams_of
 from millrace.plan.explain.time_text import clock_text
 from millrace.plan.nodes.endpoints import Stream
 from millrace.plan.nodes.node import Node
@@ -106,6 +106,8 @@ class Evolution:
     before: QueryNetwork
     told: tuple[Evolved, ...]
     """What becomes of each query, but for its operators."""
+    altered: tuple[StreamChange, ...] = ()
+    """The streams that are declared in another way."""
 
     @cached_property
     def queries(self) -> tuple[Evolved, ...]:
@@ -120,21 +122,22 @@ class Evolution:
     @property
     def streams(self) -> dict[str, list[str]]:
         """The streams that queries read now and did not before, those that no query reads any more, and the changed."""
-        old, new = _streams(self.before), _streams(self.network)
+        old, new = streams_of(self.before), streams_of(self.network)
         return {
             "added": [name for name in new if name not in old],
             "removed": [name for name in old if name not in new],
-            "altered": [name for name in new if name in old and old[name] != new[name]],
+            "altered": [each.new.name for each in self.altered],
         }
 
     def lines(self) -> list[str]:
         """The evolution in words: one line per query, and one per stream that changes."""
-        streams = [f"stream {name} {what}" for what, names in self.streams.items() for name in names]
-        return [*(each.line() for each in self.queries), *streams]
+        streams = [f"stream {name} {what}" for what in ("added", "removed") for name in self.streams[what]]
+        return [*(each.line() for each in self.queries), *streams, *(each.line() for each in self.altered)]
 
     def data(self) -> dict[str, Any]:
         """The evolution as plain data."""
-        return {"queries": [each.data() for each in self.queries], "streams": self.streams}
+        tunings = {each.new.name: each.tunings for each in self.altered if each.tunings}
+        return {"queries": [each.data() for each in self.queries], "streams": self.streams, "tunings": tunings}
 
 
 def evolve(
@@ -145,7 +148,7 @@ def evolve(
     `points` say how far the streams of `before` have come. `spread` is for a host that spreads rows over buckets: a
     part is kept only if its rows stay where they are. Raises where a stream cannot go on.
     """
-    _check_streams(before, after)
+    check_streams(before, after)
     previous = PreviousPlan(before, spread=spread)
     named = {query.name: query for query in before.queries}
     leaving = set(named) - {query.name for query in after.queries}
@@ -153,13 +156,13 @@ def evolve(
     for query in after.queries:
         found[query.name] = _QueryEvolution(query, named.get(query.name), previous, points, leaving).evolved()
     order = [*(name for name in named if name in found), *(name for name in found if name not in named)]
-    network = QueryNetwork(tuple(found[name][0] for name in order)).with_streams(_streams(after))
+    network = QueryNetwork(tuple(found[name][0] for name in order)).with_streams(streams_of(after))
     if network == before:
         return None
     told = [found[name][1] for name in order]
     gone = leaving - {each.was for each in told}
     told += [Evolved(name, "dropped") for name in named if name in gone]
-    return Evolution(network, before, tuple(told))
+    return Evolution(network, before, tuple(told), stream_changes(before, network, points))
 
 
 def beginning(network: QueryNetwork) -> Evolution:
@@ -183,42 +186,6 @@ def merged(running: QueryNetwork, old: QueryNetwork, new: QueryNetwork, declared
             # It may have been altered since, or taken out for good.
             queries.append(at_work[name])
     return QueryNetwork((*queries, *(each for name, each in at_work.items() if name not in then and name not in now)))
-
-
-# Streams
-
-
-def _streams(network: QueryNetwork) -> dict[str, Stream]:
-    return {stream.name: stream for stream in network.streams()}
-
-
-def _check_streams(before: QueryNetwork, after: QueryNetwork) -> None:
-    """Refuse streams that cannot go on as they are declared now."""
-    old, new = _streams(before), _streams(after)
-    for name in old.keys() & new.keys():
-        reason = _reason(old[name], new[name])
-        if reason is not None:
-            raise RequestError(
-                f'stream "{name}" cannot go on: {reason}',
-                hint="Declare it as it was, or give the stream another name to have it read from its beginning.",
-            )
-
-
-def _reason(old: Stream, new: Stream) -> str | None:
-    """Why a stream cannot go on from its saved state; None if it can."""
-    if old.time != replace(new.time, declared=old.time.declared, grace=old.time.grace):
-        return "its time contract has changed"
-    for column in new.schema:
-        place = old.schema.get_field_index(column.name)
-        if place >= 0 and old.schema.field(place).type != column.type:
-            return f'the type of its column "{column.name}" has changed'
-    if old.connector.format != new.connector.format:
-        return f'it came from "{old.connector.format}" and would come from "{new.connector.format}"'
-    if old.connector.options.get("path") != new.connector.options.get("path"):
-        return "it would be read from another path"
-    if (old.replay and old.replay.column) != (new.replay and new.replay.column):
-        return "it would be replayed in another way"
-    return None
 
 
 # Queries
@@ -291,9 +258,9 @@ class _QueryEvolution:
         """A part with state that ran, under operators that remember nothing; None if there is none."""
         if node.is_prefix:
             return None
-        found = self.previous.best(self._keys[path], self.query.name)
-        if found is not None or has_state(node, self.query.options) or isinstance(node, Union):
-            return found
+        if has_state(node, self.query.options) or isinstance(node, Union):
+            return self.previous.best(self._keys[path], self.query.name)
+        # Whose part it is does not depend on filters above it: a query with the same HAVING goes before no other.
         kept = self._kept(node.children()[0], f"{path}.0")
         return None if kept is None else node.with_operands([kept])
 

@@ -145,8 +145,18 @@ def contract_text(contract: TimeContract) -> str:
         words += f", {_order_text(contract)}"
     if contract.kind == "latent":
         return words
+    guard = f", {_guard_text(contract)}" if contract.max_future_skew is not None else ""
+    return f"{words}, {_ets_text(contract)}{guard}"
+
+
+def tuning_texts(contract: TimeContract) -> dict[str, str]:
+    """What of a time contract may change under saved state, in words: order, ETS, and how far ahead rows may be."""
+    return {"order": _order_text(contract), "ets": _ets_text(contract), "max_future_skew": _guard_text(contract)}
+
+
+def _guard_text(contract: TimeContract) -> str:
     guard = contract.max_future_skew
-    return f"{words}, {_ets_text(contract)}" + (f", at most {interval_text(guard)} ahead" if guard is not None else "")
+    return "no limit ahead" if guard is None else f"at most {interval_text(guard)} ahead"
 
 
 def _order_text(contract: TimeContract) -> str:

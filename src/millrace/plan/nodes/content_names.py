@@ -1,14 +1,16 @@
 """Names made from content: equal parts of several queries have one name, and saved state finds its operator again.
 
 Rules:
-- Of a stream only that counts on which an answer depends: its name, its time contract, and the columns that the part
-  itself reads. Where the rows come from, and columns that the part does not read, may change under a part with state.
+- Of a stream only that counts on which an answer depends: its name, its time contract without tunings, and the columns
+  that the part itself reads. Where the rows come from, how the bound rises, and columns that the part does not read may
+  change under a part with state.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -43,7 +45,9 @@ def meaning(node: Node) -> Node:
             return each.map_children(reduced)
         stream = each.stream
         schema = pa.schema([field for field in stream.schema if field.name in read.get(stream.name, ())])
-        return Scan(Stream(stream.name, schema, stream.time, Connector("")), each.outlet)
+        # How columns are computed cannot change under a name: see evolution.py.
+        time = replace(stream.time.untuned(), computed=())
+        return Scan(Stream(stream.name, schema, time, Connector("")), each.outlet)
 
     return reduced(node)
 

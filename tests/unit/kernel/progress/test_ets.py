@@ -125,6 +125,14 @@ def test_periodic_beats_are_due_at_multiples_of_their_interval() -> None:
     assert ingress.next_beat == 100
 
 
+def test_a_shorter_interval_takes_effect_before_the_last_beat_of_a_longer_one() -> None:
+    ingress = Ingress(TimeContract("internal", "at", ets="periodic", every=3_600))
+    assert list(beats(ingress, 10)) == [] and ingress.next_beat == 3_600
+    shorter = Ingress(TimeContract("internal", "at", ets="periodic", every=10))
+    shorter.restore(ingress.save())
+    assert list(beats(shorter, 15)) == [] and list(beats(shorter, 21)) == [20]
+
+
 def test_the_ets_of_an_internal_stream_is_the_clock() -> None:
     ingress = Ingress(TimeContract("internal", "at", ets="on_demand"))
     ingress.admit(pa.record_batch({"n": [1]}), now=100)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -146,3 +147,69 @@ def test_the_slowest_partitions_are_known_the_last_first() -> None:
     assert order.slowest(2) == [PartitionState(("b",), 60, 7, 10), PartitionState(("d",), 70, 7, 20)]
     assert [part.bound for part in order.slowest(9)] == [10, 20, 30, 40, 50]
     assert Order().slowest(3) == []
+
+
+def tuned(before: TimeContract, after: TimeContract, *seen: pa.RecordBatch) -> Ingress:
+    """The edge of a stream that goes on with another contract after some rows."""
+    edge, again = Ingress(before), Ingress(after)
+    for batch in seen:
+        edge.admit(batch, now=0)
+    again.restore(json.loads(json.dumps(edge.save())))
+    assert again.bound == edge.bound
+    return again
+
+
+BY_TIME, BY_ROWS = TimeContract("external", "ts", 5), TimeContract("external", "ts", rows=1)
+PROMISED = TimeContract("external", "ts", punctuation=Column("until"))
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize(
+    ("before", "after", "seen", "come", "bounds"),
+    [
+        pytest.param(BY_TIME, {"disorder": 20}, [100], [104, 120, 96], [95, 100, 100], id="more disorder"),
+        pytest.param(BY_TIME, {"disorder": 2}, [100], [97, 101], [98, 99], id="less disorder"),
+        pytest.param(BY_TIME, {"rows": 2}, [100], [101, 102, 103], [95, 95, 101], id="by rows from now on"),
+        pytest.param(BY_ROWS, {"rows": None, "disorder": 10}, [100, 101], [105, 112], [100, 102], id="by time again"),
+        pytest.param(BY_ROWS, {"rows": 3}, [100, 101, 102], [103, 104, 105], [101, 101, 102], id="more rows"),
+        pytest.param(BY_ROWS, {"rows": 0}, [100, 101, 102], [103, 104], [103, 104], id="fewer rows"),
+        pytest.param(BY_TIME, {"punctuation": PROMISED.punctuation}, [100], [99, 110], [95, 95], id="promises"),
+        pytest.param(PROMISED, {"punctuation": None}, [100], [101], [101], id="no promises"),
+    ],
+)
+def test_a_bound_goes_on_from_where_it_was_by_another_rule(
+    before: TimeContract, after: dict[str, Any], seen: list[int], come: list[int], bounds: list[int], at_once: bool
+) -> None:
+    def promising(*values: int) -> pa.RecordBatch:
+        return rows(*values, until=times(*[None] * len(values)))
+
+    edge = tuned(before, replace(before, **after), promising(*seen))
+    if at_once:
+        edge.admit(promising(*come), now=0)
+        assert edge.bound == bounds[-1]
+        return
+    for time, bound in zip(come, bounds, strict=True):
+        edge.admit(promising(time), now=0)
+        assert edge.bound == bound
+
+
+def test_partitions_go_on_from_where_they_were_by_another_rule() -> None:
+    parted = TimeContract("external", "ts", 5, partitions=("k",))
+    seen = rows(90, 100, k=["b", "a"])
+    looser = tuned(parted, replace(parted, disorder=20), seen)
+    for time, key, bound in ((100, "b", 85), (130, "a", 85), (120, "b", 100)):
+        looser.admit(rows(time, k=[key]), now=0)
+        assert looser.bound == bound
+    fresh = Ingress(parted)
+    fresh.admit(rows(1, 2, 3, k=["a", "a", "a"]), now=0)
+    assert looser.disorder.save() == fresh.disorder.save(), "none of them came behind another of its partition"
+    tighter = tuned(parted, replace(parted, disorder=0), seen)
+    tighter.admit(rows(89, k=["b"]), now=0)
+    assert tighter.bound == 90 and tighter.late == 0
+
+
+def test_a_further_time_goes_on_by_another_disorder() -> None:
+    flows = TimeContract("external", "ts", also=(("start", 5),))
+    edge = tuned(flows, replace(flows, also=(("start", 20),)), rows(100, start=times(80)))
+    edge.admit(rows(110, 111, 130, start=times(74, 75, 99)), now=0)
+    assert (edge.late, edge.outlets["start"].bound) == (1, 79)

@@ -188,6 +188,15 @@ def test_the_part_of_its_own_is_taken_before_that_of_others_and_the_earliest_of_
     assert starts(other, "c") == [START]
 
 
+def test_whose_part_is_kept_does_not_depend_on_filters_above_it() -> None:
+    filtered = f"{INNER} HAVING count(*) > 1"
+    first, later = network(a=INNER).queries[0], network(b=filtered).queries[0].starting_at(50 * SECOND)
+    new = evolved(QueryNetwork((first, later)), network(a=INNER, b=filtered, c=filtered))
+    assert starts(new, "c") == [START], "the earliest, though another has the same HAVING"
+    own = evolved(QueryNetwork((first, later)), network(a=filtered, b=filtered))
+    assert starts(own, "a") == [], "its own, though another has the same HAVING"
+
+
 def test_times_that_say_nothing_of_what_was_given_start_all_anew() -> None:
     rows = "SELECT k, count(*) AS n FROM s [ROWS 5 SLIDE 5] GROUP BY k"
     upper = f"SELECT * FROM ({rows}) WHERE n > 1"
@@ -228,7 +237,28 @@ def test_all_columns_of_a_wider_stream_are_another_query() -> None:
 @pytest.mark.parametrize(
     ("declared", "reason"),
     [
-        (STREAMS.replace("2 SECONDS", "3 SECONDS", 1), "its time contract has changed"),
+        (
+            "CREATE STREAM s (k STRING, v BIGINT, ts TIMESTAMP) INTERNAL TIMESTAMP AS ts FROM csv OPTIONS (path 's');",
+            'its time was external "ts" and would be internal "ts"',
+        ),
+        (
+            STREAMS.replace("v BIGINT, ts", "v BIGINT, at TIMESTAMP, ts", 1).replace("BY ts", "BY at", 1),
+            'its time was external "ts" and would be external "at"',
+        ),
+        (stream("s", more="PARTITIONED BY (k)"), "it was without PARTITIONED BY and would be PARTITIONED BY (k)"),
+        (
+            STREAMS.replace("DISORDER INTERVAL 2 SECONDS", "PUNCTUATED BY v > 3 PER (k)", 1),
+            "its promises were without PER and would be PER (k)",
+        ),
+        (
+            stream("s", "k STRING, v BIGINT, at TIMESTAMP, ts TIMESTAMP", more="ALSO BY at ORDERED"),
+            "ALSO BY names other columns",
+        ),
+        (stream("s", more="LATE BY WINDOW"), "LATE BY WINDOW was added"),
+        (
+            stream("s", "k STRING, v BIGINT AS length(k), ts TIMESTAMP"),
+            'its column "v" would be computed in another way',
+        ),
         (stream("s", "k STRING, v INT, ts TIMESTAMP"), 'the type of its column "v" has changed'),
         (stream("s", source="json OPTIONS (path 's')"), 'it came from "csv" and would come from "json"'),
         (stream("s", source="csv OPTIONS (path 'elsewhere')"), "it would be read from another path"),
@@ -238,6 +268,68 @@ def test_all_columns_of_a_wider_stream_are_another_query() -> None:
 def test_a_stream_that_cannot_go_on_is_refused(declared: str, reason: str) -> None:
     with pytest.raises(RequestError, match=re.escape(f'stream "s" cannot go on: {reason}')):
         evolve(network(q="SELECT k FROM s"), network(declared, q="SELECT k FROM s"), POINTS)
+
+
+@pytest.mark.parametrize(
+    ("clauses", "told"),
+    [
+        ("DISORDER INTERVAL 9 SECONDS", "disorder 2 SECONDS becomes disorder 9 SECONDS"),
+        ("ORDERED", "disorder 2 SECONDS becomes ordered"),
+        ("DISORDER 100 ROWS", "disorder 2 SECONDS becomes disorder 100 ROWS"),
+        ("PUNCTUATED BY v > 3", "disorder 2 SECONDS becomes punctuated by (v > 3)"),
+        (
+            "DISORDER INTERVAL 2 SECONDS ETS ON DEMAND SKEW INTERVAL 3 SECONDS LULL INTERVAL 1 MINUTE",
+            "ETS none becomes ETS on demand skew 3 SECONDS lull 1 MINUTE",
+        ),
+        (
+            "DISORDER INTERVAL 2 SECONDS ETS EVERY INTERVAL 1 SECOND SKEW INTERVAL 3 SECONDS",
+            "ETS none becomes ETS every 1 SECOND skew 3 SECONDS",
+        ),
+        (
+            "DISORDER INTERVAL 2 SECONDS MAX FUTURE SKEW INTERVAL 1 HOUR",
+            "no limit ahead becomes at most 1 HOUR ahead",
+        ),
+    ],
+)
+def test_tunings_of_a_stream_change_without_a_loss(clauses: str, told: str) -> None:
+    queries = {"q": OUTER, "j": JOINED, "o": "SELECT k FROM s UNION r ORDER BY ts"}
+    before = network(**queries)
+    after = network(STREAMS.replace("DISORDER INTERVAL 2 SECONDS", clauses, 1), **queries)
+    for spread in (False, True):
+        found = evolved(before, after, spread=spread)
+        assert [each.became for each in found.queries] == ["kept"] * 3
+        assert set(physical(found.network).whole().nodes) == set(physical(before).whole().nodes)
+        assert set(physical(found.network).cuts()) == set(physical(before).cuts())
+    bound = "its bound is 1970-01-01 00:01:38 and does not go back"
+    assert found.lines()[3:] == [f"stream s altered: {told}; {bound}"]
+    assert [f"{each['before']} becomes {each['after']}" for each in found.data()["tunings"]["s"].values()] == [told]
+
+
+def test_further_times_and_partitions_are_tuned_as_well() -> None:
+    columns = "k STRING, v BIGINT, at TIMESTAMP, ts TIMESTAMP"
+    further = stream("s", columns, more="ALSO BY at DISORDER INTERVAL 4 SECONDS")
+    found = evolved(network(further, q=INNER), network(further.replace("4 SECONDS", "5 SECONDS"), q=INNER))
+    assert "at disorder 4 SECONDS becomes disorder 2 SECONDS, also at disorder 5 SECONDS" in found.lines()[1]
+    parted = stream("s", more="PARTITIONED BY (k)")
+    tuned = stream("s", more="PARTITIONED BY (k) VALUES ('a', 'b') GRACE INTERVAL 1 MINUTE").replace("2 S", "3 S")
+    found = evolved(network(parted, q=INNER), network(tuned, q=INNER))
+    assert found.data()["tunings"] == {
+        "s": {
+            "order": {
+                "before": "disorder 2 SECONDS in each partition of k",
+                "after": "disorder 3 SECONDS in each partition of k, 2 declared, grace 1 MINUTE",
+            }
+        }
+    }
+
+
+def test_computed_columns_come_and_go_without_a_loss() -> None:
+    before = stream("s", "k STRING, v BIGINT, t STRING, ts TIMESTAMP AS to_timestamp(t)")
+    wider = stream("s", "k STRING, v BIGINT, w BIGINT AS v + 1, t STRING, ts TIMESTAMP AS to_timestamp(t)")
+    for old, new in ((before, wider), (wider, before)):
+        found = evolved(network(old, q=OUTER), network(new, q=OUTER))
+        assert found.lines() == ["q kept", "stream s altered: other columns"]
+        assert told(found, "q").starts == ()
 
 
 def test_where_rows_are_spread_a_part_is_kept_only_where_it_stays() -> None:
@@ -275,6 +367,6 @@ def test_it_is_told_in_words_and_as_data() -> None:
     assert second == "p dropped"
     data = found.data()
     assert data["queries"][0]["starts_at_microseconds"] == START
-    assert data["streams"] == {"added": [], "removed": [], "altered": []}
+    assert data["streams"] == {"added": [], "removed": [], "altered": []} and data["tunings"] == {}
     assert "from the beginning of its streams" in beginning(network(q=INNER)).lines()[0]
     assert told(beginning(network(q=INNER)), "q").since == NO_BOUND

@@ -26,7 +26,7 @@ from millrace.plan.evolution.evolution import Evolution, beginning
 from millrace.plan.evolution.start_points import StreamProgress
 from millrace.plan.physical.stages import Physical, physical
 
-_LAYOUT = 9
+_LAYOUT = 10
 _RECORD = "network.json"
 
 
