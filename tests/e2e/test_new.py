@@ -155,7 +155,7 @@ def test_nulls_by_many_names_and_rows_without_a_time(tmp_path: Path) -> None:
 def test_torn_rows_are_skipped_and_counted(tmp_path: Path) -> None:
     (tmp_path / "torn.csv").write_text("ts,n\n2024-01-01,1\n2024-01-02,2,3\n2024-01-03,4\n")
     said = written(Path("torn.csv"), tmp_path, "on_malformed 'skip'")
-    assert "1 rows cannot be read" in said
+    assert "1 row that cannot be read: skipped" in said
     check_run(tmp_path, 3, quarantined=1)
 
 

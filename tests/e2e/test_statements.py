@@ -115,8 +115,18 @@ CHECKED = "CREATE STREAM s (k STRING, v INT, ts TIMESTAMP) TIMESTAMP BY ts ORDER
         (CHECKED + "CREATE SINK o TO pasquet; INSERT INTO o SELECT k FROM s;", 'goes to "pasquet"', "pasquet"),
         (
             CHECKED + "CREATE SINK o TO csv OPTIONS (pth 'x'); INSERT INTO o SELECT k FROM s;",
+            'format "csv" has no option "pth"',
+            "pth",
+        ),
+        (
+            CHECKED + "CREATE SINK o TO csv OPTIONS (mode 'overwrite'); INSERT INTO o SELECT k FROM s;",
             'sink "o" has no path',
             "csv",
+        ),
+        (
+            CHECKED + "CREATE SINK o TO jdbc OPTIONS (url 'x'); INSERT INTO o SELECT k FROM s;",
+            'sink "o" goes to "jdbc"',
+            "jdbc",
         ),
     ],
 )
@@ -129,6 +139,6 @@ def test_check_opens_what_it_can_and_marks_what_is_wrong(folder: Path, script: s
 
 
 def test_check_says_what_only_spark_can_open(folder: Path) -> None:
-    (folder / "q.sql").write_text(f"{CHECKED} CREATE SINK o TO jdbc OPTIONS (url 'x'); INSERT INTO o SELECT k FROM s;")
+    (folder / "q.sql").write_text(f"{CHECKED} CREATE SINK o TO orc OPTIONS (path 'x'); INSERT INTO o SELECT k FROM s;")
     done = millrace("check", "q.sql", folder=folder)
-    assert done.returncode == 0 and 'sink "o" goes to "jdbc", which Spark writes: it was not opened' in done.stdout
+    assert done.returncode == 0 and 'sink "o" goes to "orc", which Spark writes: it was not opened' in done.stdout

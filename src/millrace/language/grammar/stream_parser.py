@@ -302,7 +302,7 @@ def connector_clause(cursor: Cursor, hint: str) -> ConnectorClause:
         format_name = Name(str(cursor.last.text), place=cursor.source.of_token(cursor.last))
     else:
         format_name = cursor.name("a format", hint)
-    if cursor.at_type(TokenType.L_PAREN, TokenType.STRING) or cursor.at("WITH", "("):
+    if cursor.at_type(TokenType.L_PAREN, TokenType.STRING):
         raise cursor.wrong("OPTIONS", hint)
     return ConnectorClause(format_name, cursor.options(hint) if cursor.take("OPTIONS") else {})
 

@@ -83,6 +83,9 @@ def _unreadable(source: SourceText, error: Exception) -> QueryError:
         begin, position = position, found.end()
         if found[0][0] in "'\"" and source.text[position : position + 1].isalnum():
             # A word follows the text at once: one of its quotes belongs to the text, or is missing before it.
+            if "\n" in found[0]:
+                position = begin
+                break
             return QueryError(
                 f"the text {_beginning(found[0])} ends inside of a word",
                 hint="Close the text before, or double a quote that belongs to it: 'O''Brien'.",
