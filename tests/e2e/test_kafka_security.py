@@ -25,8 +25,8 @@ def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WRONG_PASSWORD", WRONG)
 
 
-def by_password(kafka: Broker, name: str = "KAFKA_PASSWORD") -> dict[str, str]:
-    return {"bootstrap_servers": kafka.sasl_servers, **SASL, "sasl_password": f"${{env:{name}}}"}
+def by_password(kafka: Broker, reference: str = "env:KAFKA_PASSWORD") -> dict[str, str]:
+    return {"bootstrap_servers": kafka.sasl_servers, **SASL, "sasl_password": f"${{{reference}}}"}
 
 
 def by_tls(kafka: Broker) -> dict[str, str]:
@@ -49,12 +49,18 @@ def script(folder: Path, source: dict[str, str], sink: dict[str, str], topic: st
 
 @pytest.mark.parametrize("host", ["local", pytest.param("spark", marks=pytest.mark.spark)])
 def test_the_right_secrets_read_and_write_and_are_kept_nowhere(
-    host: str, run_on: RunOn, kafka: Broker, tmp_path: Path
+    host: str, run_on: RunOn, kafka: Broker, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
+    reference = "env:KAFKA_PASSWORD"
+    if host == "spark":  # the processes of a session that is shared have the environment of its start
+        held = tmp_path_factory.mktemp("secrets") / "password"
+        held.write_text(PASSWORD)
+        reference = f"file:{held}"
     topic = sent(kafka, f"secured-{host}", message(0, 0, n=1), message(1, 1, n=2))
     out = kafka.create(f"secured-out-{host}")
     said = ""
-    pairs = ((by_password(kafka), by_tls(kafka)), (by_tls(kafka), by_password(kafka)))[: 1 if host == "spark" else 2]
+    passes, tls = by_password(kafka, reference), by_tls(kafka)
+    pairs = ((passes, tls), (tls, passes))[: 1 if host == "spark" else 2]
     for source, sink in pairs:
         folder = tmp_path / source["security_protocol"]
         folder.mkdir()
@@ -86,7 +92,7 @@ def test_the_wrong_ones_are_refused_at_once_with_what_to_mend(
     topic, open_one = f"refused-{how}-{end}", {"bootstrap_servers": kafka.bootstrap_servers}
     kafka.create(topic)
     wrong = {
-        "password": by_password(kafka, "WRONG_PASSWORD"),
+        "password": by_password(kafka, "env:WRONG_PASSWORD"),
         "mechanism": {**by_password(kafka), "sasl_mechanism": "SCRAM-SHA-256"},
         "authority": {name: value for name, value in by_tls(kafka).items() if name != "ssl_ca_location"},
     }[how]

@@ -252,7 +252,11 @@ def _query(name: str, statement: QueryStatement, binder: QueryBinder, declared: 
 
 def _sink(name: Name, declared: Declarations) -> Sink:
     sinks = declared.sinks
-    others = {"stream": declared.streams, "table": declared.tables, "view": declared.views}
+    others: dict[str, Mapping[str, object]] = {
+        "stream": declared.streams,
+        "table": declared.tables,
+        "view": declared.views,
+    }
     for kind, known in others.items():
         if name.text.lower() in known and name.text.lower() not in sinks:
             hint = "Results go to a sink: CREATE SINK name TO csv OPTIONS (path 'folder'), then INSERT INTO name."

@@ -16,7 +16,8 @@ def findings_text(found: Proposal) -> Iterator[str]:
     shape, rows = found.shape, found.rows
     files = f", {len(shape.files):,} files" if len(shape.files) > 1 else ""
     which = "" if rows.whole else "the first "
-    yield f"{shape.path}: {shape.format}{files}, {which}{_counted(rows.rows, 'row')}, {_counted(len(found.kinds), 'column')}"
+    counts = f"{which}{_counted(rows.rows, 'row')}, {_counted(len(found.kinds), 'column')}"
+    yield f"{shape.path}: {shape.format}{files}, {counts}"
     if shape.format == "csv":
         delimiter = {"\\t": "tab"}.get(shape.options.get("delimiter", ","), shape.options.get("delimiter", ","))
         yield _line("delimiter", delimiter, shape.sure["delimiter"])
@@ -45,7 +46,9 @@ def _time_lines(found: Proposal) -> Iterator[str]:
     either = f" (or {found.time.either})" if found.time.either else ""
     yield _line("time", f"{found.time.column}, {found.time.format}{either}{others}", found.time.sure)
     if found.time.unfit:
-        yield _line("malformed", f"{_counted(found.time.unfit, 'row')} without a time there, but other text: skipped", "sure")
+        yield _line(
+            "malformed", f"{_counted(found.time.unfit, 'row')} without a time there, but other text: skipped", "sure"
+        )
     yield _line("disorder", disorder_text(found.profile), "measured")
     yield _line("gaps", gap_text(found.profile), "measured")
 

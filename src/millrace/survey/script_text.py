@@ -48,7 +48,8 @@ def _head(found: Proposal, file: str) -> Iterator[str]:
 
 def _stream(found: Proposal) -> Iterator[str]:
     if found.rows.left_out:
-        yield f"-- Not declared, because each needs a name and a type of its own: {', '.join(map(repr, found.rows.left_out))}."
+        names = ", ".join(map(repr, found.rows.left_out))
+        yield f"-- Not declared, because each needs a name and a type of its own: {names}."
     yield f"CREATE STREAM {name_text(found.name)} ("
     yield from _columns(found)
     yield ")"
@@ -86,7 +87,7 @@ def _time(found: Proposal) -> Iterator[str]:
     if others:
         yield f"  -- Other columns that could be the time: {', '.join(others)}."
     if time.unfit:
-        yield f"  -- {time.unfit:,} rows have no time there, but other text: they are skipped, and counted as quarantined."
+        yield f"  -- {time.unfit:,} rows have other text there: they are skipped, and counted as quarantined."
     if time.nulls:
         yield f"  -- {time.nulls:,} rows have no time: they are set aside, and counted as quarantined."
     yield f"  -- {disorder_text(profile)}"

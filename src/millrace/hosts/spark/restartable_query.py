@@ -68,7 +68,9 @@ class RestartableQuery:
         query = self.query
         try:
             # Until its first progress a query has asked no source.
-            return self.at_work and query is not None and bool(query.lastProgress) and not query.status["isDataAvailable"]
+            return (
+                self.at_work and query is not None and bool(query.lastProgress) and not query.status["isDataAvailable"]
+            )
         except (PySparkException, Py4JError, ConnectionError):
             return False
 

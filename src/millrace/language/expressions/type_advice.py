@@ -60,8 +60,8 @@ def for_comparison(given: Sequence[Typed]) -> str:
     if texts and others:
         return f"Write CAST({texts[0].expression} AS {sql_name(others[0].type)}), or the other one AS STRING."
     if lengths := _those(given, pa.types.is_duration):
-        number = next((each.expression for each in given if each not in lengths), 5)
-        return f"A length of time is compared with one: INTERVAL {number} SECONDS."
+        plain = next((str(each.expression) for each in given if each not in lengths), "5")
+        return f"A length of time is compared with one: INTERVAL {plain} SECONDS."
     flags = [each for each in _those(given, pa.types.is_boolean) if not each.is_constant]
     if flags:
         return f"A BOOLEAN stands alone as a condition: {flags[0].expression}, or NOT {flags[0].expression}."

@@ -48,7 +48,7 @@ _CLAUSES_HINT = (
     "and WITH."
 )
 _KEYS = "Rows that update each other are declared after the columns: UPDATE KEY (column)."
-_CONSTRAINTS = {
+_CONSTRAINTS: dict[tuple[str, ...], str] = {
     ("PRIMARY KEY",): _KEYS,
     ("PRIMARY", "KEY"): _KEYS,
     ("KEY",): _KEYS,

@@ -7,7 +7,7 @@ Rules:
 - A bound never goes back. What was promised stays: rows below the bound are late, whatever is declared now. The next
   row moves the bound by the new rule, if that takes it further.
 - What its time is, where an order holds (PARTITIONED BY, PER), which further times there are and how columns are
-  computed stay: the state of operators and the progress of partitions are made of it. Types, format and place stay, too.
+  computed stay: the state of operators and the progress of partitions are made of it. Types, format and place stay.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Rules:
 - A file rests if it has not been modified for some seconds. In a run with an end a file that rests is read to its end,
   and so is any file where the input ends; piece_finder.py says what a run takes that goes on.
-- Of a csv or json file that may still be written whole lines are read: a quoted field of csv may hold the end of a line.
+- Of a csv or json file that may still be written whole lines are read: a quoted field of csv may hold a line end.
 - A parquet file can be read when its last bytes say that it is whole. A compressed file is read when it rests.
 """
 

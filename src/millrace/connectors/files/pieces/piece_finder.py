@@ -180,6 +180,6 @@ class PieceFinder:
         return RunError(
             f'file "{path}" of stream "{self._stream.name}" went on in its last line, which had been read: its first '
             f"{known.read} bytes end in the middle of a line",
-            hint="Let a writer end its last line before a run with an end, or the writer of another file, begins; start "
-            "anew with another checkpoint and sink.",
+            hint="Let a writer end its last line before a run with an end, or the writer of another file, begins; "
+            "start anew with another checkpoint and sink.",
         )
