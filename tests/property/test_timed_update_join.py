@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from millrace.kernel.columns.expressions import Call, Column
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, TIME, Batch, Element, Punctuation
-from millrace.kernel.state import Changes
 from millrace.kernel.updates.joins.timed_update_join import TimedUpdateJoin
 from millrace.kernel.updates.joins.update_join import UpdateJoin
+from tests.unit.kernel.saved_segments import SavedSegments
 
 SCHEMAS = [pa.schema([(f"k{port}", pa.int64()), (f"n{port}", pa.int64())]) for port in range(3)]
 RESIDUAL = Call("<", (Column("n0"), Column("n1")))
@@ -75,7 +75,7 @@ class Kept:
     def __init__(self, kind: type[UpdateJoin], match: Match) -> None:
         self.kind, self.match = kind, match
         self.join = self.made()
-        self.segments: dict[int, pa.Table] = {}
+        self.segments = SavedSegments()
 
     def made(self) -> UpdateJoin:
         count = len(self.match.within)
@@ -106,11 +106,9 @@ class Kept:
         return [(_key(row, self.match.kept), *(row[f"n{port}"] for port in range(count)), row[TIME]) for row in rows]
 
     def save(self) -> None:
-        changes, held = self.join.changes(), self.join.held
-        self.segments = {number: each for number, each in self.segments.items() if number not in changes.removed}
-        self.segments.update(changes.added)
+        saved, held = self.segments.after(self.join.changes()), self.join.held
         self.join = self.made()
-        self.join.restore(Changes(dict(self.segments), (), changes.note))
+        self.join.restore(saved)
         assert self.join.held == held
 
 

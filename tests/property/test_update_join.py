@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from millrace.kernel.columns.expressions import Call, Column
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, TIME, Batch, Element, Punctuation
-from millrace.kernel.state import Changes
 from millrace.kernel.updates.joins.update_join import UpdateJoin
+from tests.unit.kernel.saved_segments import SavedSegments
 
 SCHEMAS = [pa.schema([(f"k{port}", pa.int64()), (f"n{port}", pa.int64())]) for port in (0, 1)]
 KEYS = (("k0",), ("k1",))
@@ -73,7 +73,7 @@ class Kept:
     def __init__(self, within: Within, residual: bool) -> None:
         self.within, self.residual = within, RESIDUAL if residual else None
         self.join = self.made()
-        self.segments: dict[int, pa.Table] = {}
+        self.segments = SavedSegments()
 
     def made(self) -> UpdateJoin:
         return UpdateJoin(SCHEMAS, KEYS, self.within, self.residual)
@@ -84,11 +84,9 @@ class Kept:
         return results(list(self.join.on_batch(port, Batch(pa.RecordBatch.from_arrays(arrays, names=names)))))
 
     def save(self) -> None:
-        changes, held = self.join.changes(), self.join.held
-        self.segments = {number: each for number, each in self.segments.items() if number not in changes.removed}
-        self.segments.update(changes.added)
+        saved, held = self.segments.after(self.join.changes()), self.join.held
         self.join = self.made()
-        self.join.restore(Changes(dict(self.segments), (), changes.note))
+        self.join.restore(saved)
         assert self.join.held == held
 
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from millrace.kernel.elements import ARRIVED, END_OF_TIME, NO_BOUND, TIME, Batch, Element, Punctuation
 from millrace.kernel.operator import Operator
-from millrace.kernel.state import Changes
-from tests.unit.kernel.check_operator import Make, Script, check_bounds, rows_of
+from tests.unit.kernel.check_operator import Make, Script, check_bounds, rebatched, rows_of
+from tests.unit.kernel.saved_segments import SavedSegments
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 Seen = Callable[[Sequence[Element]], list[str]]
@@ -84,7 +84,7 @@ class Driven:
         self.operator: Operator = make()
         self.told: dict[int, int] = {}
         self.found: list[Element] = []
-        self._segments: dict[int, pa.Table] = {}
+        self._segments = SavedSegments()
 
     def step(self, port: int, element: Element) -> list[Element]:
         """Hand one element over; what it yields for it."""
@@ -123,17 +123,11 @@ class Driven:
 
     def restart(self) -> None:
         """Save it, and go on with a new one from its segments."""
-        changes = self.operator.changes()
-        assert not set(changes.removed) & set(changes.added)
-        assert set(changes.removed) <= set(self._segments), "a segment was removed that nobody had"
-        assert not set(changes.added) & set(self._segments), "the number of a segment was used again"
-        for number in changes.removed:
-            del self._segments[number]
-        self._segments.update(changes.added)
+        saved = self._segments.after(self.operator.changes())
         held, wants = self.operator.held, [dict(way) for way in self.operator.wants()]
         self.operator = self.make()
-        if changes.note:
-            self.operator.restore(Changes(dict(self._segments), (), changes.note))
+        if saved.note:
+            self.operator.restore(saved)
         assert self.operator.held == held, "a restart changed what is held"
         assert [dict(way) for way in self.operator.wants()] == wants, "a restart changed what it waits for"
 
@@ -154,20 +148,6 @@ def restarted(make: Make, script: Script, seed: int, share: float) -> list[Eleme
         if random.random() < share:
             driven.restart()
     return driven.found
-
-
-def rebatched(script: Script, seed: int) -> Script:
-    """The same rows cut into other batches; the bound that rides on a batch rides on its last piece."""
-    random = np.random.default_rng(seed)
-    steps: list[tuple[int, Element]] = []
-    for port, element in script.steps:
-        if not isinstance(element, Batch) or len(element) < 2:
-            steps.append((port, element))
-            continue
-        cut = int(random.integers(1, len(element)))
-        rest = element.slice(cut, len(element) - cut).ending(element.until)
-        steps += [(port, element.slice(0, cut)), (port, rest)]
-    return Script(tuple(steps))
 
 
 def row_by_row(script: Script) -> Script:

@@ -20,7 +20,7 @@ from millrace.kernel.elements import (
     Times,
 )
 from millrace.kernel.operator import Operator
-from millrace.kernel.state import Changes
+from tests.unit.kernel.saved_segments import SavedSegments
 
 Make = Callable[[], Operator]
 
@@ -100,7 +100,7 @@ def rows_of(elements: Sequence[Element]) -> list[str]:
 
 
 def rebatched(script: Script, seed: int) -> Script:
-    """The same rows cut into other batches."""
+    """The same rows cut into other batches; the bound that rides on a batch rides on its last piece."""
     random = np.random.default_rng(seed)
     steps: list[tuple[int, Element]] = []
     for port, element in script.steps:
@@ -108,7 +108,8 @@ def rebatched(script: Script, seed: int) -> Script:
             steps.append((port, element))
             continue
         cut = int(random.integers(1, len(element)))
-        steps += [(port, element.slice(0, cut)), (port, element.slice(cut, len(element) - cut))]
+        rest = element.slice(cut, len(element) - cut).ending(element.until)
+        steps += [(port, element.slice(0, cut)), (port, rest)]
     return Script(tuple(steps))
 
 
@@ -142,15 +143,12 @@ def check_bounds(elements: Sequence[Element]) -> None:
 def restarted(make: Make, script: Script, seed: int, share: float = 0.4) -> list[Element]:
     """The outputs when the operator is saved and made anew from its segments at a share of all points."""
     random = np.random.default_rng(seed)
-    operator, segments, found = make(), {}, []
+    operator, segments, found = make(), SavedSegments(), list[Element]()
     for step in script.steps:
         found += outputs(operator, Script((step,)))
         if random.random() < share:
-            changes = operator.changes()
-            segments = {number: table for number, table in segments.items() if number not in changes.removed}
-            segments.update(changes.added)
-            assert not set(changes.removed) & set(changes.added)
+            saved = segments.after(operator.changes())
             operator = make()
-            if changes.note:
-                operator.restore(Changes(dict(segments), (), changes.note))
+            if saved.note:
+                operator.restore(saved)
     return found

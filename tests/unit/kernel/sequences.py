@@ -1,4 +1,4 @@
-"""What sequences must give, found row by row, and rows for them in a short notation."""
+"""What sequences must give, found row by row; checks of operators against it; rows in a short notation."""
 
 from __future__ import annotations
 
@@ -6,14 +6,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pytest
 
+from millrace.kernel.columns import hashing
 from millrace.kernel.columns.comparison import ordinals
-from millrace.kernel.elements import ARRIVED, TIME, Batch
-from tests.unit.kernel.check_operator import Script
+from millrace.kernel.elements import ARRIVED, TIME, Batch, Element
+from tests.unit.kernel.check_by_input import outputs, random_scripts, restarted, row_by_row
+from tests.unit.kernel.check_operator import Make, Script, rows_of
 
 Row = dict[str, Any]
 Key = Callable[[Row], Any]
+Search = Callable[[Script], list[str]]
 
 
 @dataclass(frozen=True)
@@ -84,3 +89,44 @@ def batch(names: str, *rows: tuple[Any, ...], until: int | None = None) -> Batch
     """Rows of some columns, the last of which is the time."""
     columns = [pa.array(list(column)) for column in zip(*rows, strict=True)]
     return Batch(pa.RecordBatch.from_arrays(columns, names=[*names.split(), TIME]), until)
+
+
+EXAMPLE = (pa.schema([("product", pa.string())]), pa.schema([("case", pa.string())]))
+NO_KEYS: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+
+
+def packed(elements: list[Element]) -> list[tuple[str, str | None]]:
+    """Which product went into which case, in the order in which it became known."""
+    rows = [row for each in elements if isinstance(each, Batch) for row in each.rows.to_pylist()]
+    return [(row["product"], row["case"]) for row in rows]
+
+
+def check_whole_batches(make: Make, search: Search) -> None:
+    """Check that an operator gives what the search gives."""
+    for seed in range(6):
+        script = random_scripts(seed, keys=(1, 3, 12)[seed % 3], batches=24)
+        assert rows_of(outputs(make, script)) == search(script)
+
+
+def check_single_rows(make: Make, search: Search) -> None:
+    """Check it row by row, and with restarts."""
+    for seed in range(3):
+        script = random_scripts(seed, keys=(1, 3, 12)[seed % 3], batches=24)
+        expected = search(script)
+        assert rows_of(outputs(make, row_by_row(script))) == expected
+        assert rows_of(restarted(make, script, seed, 0.5)) == expected
+
+
+def check_shared_hashes(make: Make, search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check it where different keys have the same hash."""
+
+    def alike(columns: Any, count: int | None = None) -> hashing.Words:
+        return found(columns, count) % np.uint64(2)
+
+    found = hashing.hashes
+    monkeypatch.setattr(hashing, "hashes", alike)
+    for seed in range(3):
+        script = random_scripts(seed, keys=4, batches=24)
+        expected = search(script)
+        assert rows_of(outputs(make, script)) == expected
+        assert rows_of(restarted(make, script, seed, 0.5)) == expected

@@ -6,8 +6,8 @@ import pytest
 
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, TIME, Batch, Element, GroupPunctuation, Punctuation
 from millrace.kernel.progress.roll_up import RollUp
-from millrace.kernel.state import Changes
 from tests.unit.kernel.check_operator import check_operator
+from tests.unit.kernel.saved_segments import SavedSegments
 
 
 def rows(*members: tuple[str, int]) -> Batch:
@@ -63,14 +63,14 @@ def test_the_bound_of_the_stream_holds_for_every_group() -> None:
 
 @pytest.mark.parametrize("restarts", [1, 10, 60])
 def test_a_restart_forgets_no_group_and_a_save_writes_what_changed(restarts: int) -> None:
-    roll_up, segments, written = RollUp(), dict[int, pa.Table](), 0
+    roll_up, segments, written = RollUp(), SavedSegments(), 0
     for number in range(60):
         list(roll_up.on_groups(promises(**{f"d{number}": 1_000 + number, "d0": 1_000 + number})))
         changes = roll_up.changes()
         written += sum(table.num_rows for table in changes.added.values())
-        segments = {key: table for key, table in segments.items() if key not in changes.removed} | dict(changes.added)
+        saved = segments.after(changes)
         if number % (60 // restarts) == 0:
             roll_up = RollUp()
-            roll_up.restore(Changes(segments, (), changes.note))
+            roll_up.restore(saved)
     assert written < 60 * 15
     assert list(roll_up.on_groups(promises(**{f"d{number}": 1_100 for number in range(1, 60)}))) == [Punctuation(1_059)]

@@ -12,6 +12,7 @@ import pytest
 from millrace.kernel.columns import hashing
 from millrace.kernel.state import Changes
 from millrace.kernel.stores.key_table import KeyTable
+from tests.unit.kernel.saved_segments import SavedSegments
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NAN = float("nan")
@@ -28,10 +29,8 @@ def many(values: Sequence[Any], kind: pa.DataType | None = None) -> pa.RecordBat
 
 def whole(*saves: Changes) -> Changes:
     """All segments that several saves leave, with the note of the last."""
-    live: dict[int, pa.Table] = {}
-    for save in saves:
-        live = {number: table for number, table in {**live, **save.added}.items() if number not in save.removed}
-    return Changes(live, (), saves[-1].note)
+    segments = SavedSegments()
+    return [segments.after(save) for save in saves][-1]
 
 
 def test_keys_are_numbered_as_they_are_first_seen() -> None:

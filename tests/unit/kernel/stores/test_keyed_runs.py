@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from millrace.kernel.state import Changes
 from millrace.kernel.stores.keyed_runs import HASH, KeyedRuns
+from tests.unit.kernel.saved_segments import SavedSegments
 
 Units = dict[int, list[int]]
 
@@ -61,7 +61,7 @@ def test_nothing_is_left_when_everything_has_gone() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_it_is_a_dictionary_that_survives_restarts(seed: int) -> None:
     random = np.random.default_rng(seed)
-    runs, segments, expected = KeyedRuns(), dict[int, pa.Table](), Units()
+    runs, segments, expected = KeyedRuns(), SavedSegments(), Units()
     for _ in range(60):
         touched = random.integers(-8, 8, int(random.integers(1, 6)))
         new = {int(hash): random.integers(0, 9, int(random.integers(0, 4))).tolist() for hash in touched}
@@ -71,11 +71,9 @@ def test_it_is_a_dictionary_that_survives_restarts(seed: int) -> None:
         assert units_of(runs.get(asked)) == {h: expected[h] for h in set(asked.tolist()) if h in expected}
         assert len(runs) == sum(map(len, expected.values()))
         if random.random() < 0.3:
-            changes = runs.changes()
-            segments = {number: each for number, each in segments.items() if number not in changes.removed}
-            segments |= changes.added
+            saved = segments.after(runs.changes())
             runs = KeyedRuns()
-            runs.restore(Changes(segments, (), changes.note))
+            runs.restore(saved)
     assert units_of(runs.whole()) == expected
 
 

@@ -1,27 +1,29 @@
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
 import pyarrow as pa
 import pytest
 
 from millrace.errors import RunError
-from millrace.kernel.columns import hashing
 from millrace.kernel.elements import ARRIVED, END_OF_TIME, TIME, Batch, Element, Punctuation
 from millrace.kernel.joins.sequences import asof_store
 from millrace.kernel.joins.sequences.asof_join import AsofJoin
 from tests.unit.kernel.check_by_input import (
     Driven,
     check_by_input,
-    outputs,
-    random_scripts,
-    restarted,
-    row_by_row,
     schemas,
 )
-from tests.unit.kernel.check_operator import rows_of
-from tests.unit.kernel.sequences import Rules, batch, recent
+from tests.unit.kernel.sequences import (
+    EXAMPLE,
+    NO_KEYS,
+    Rules,
+    Search,
+    batch,
+    check_shared_hashes,
+    check_single_rows,
+    check_whole_batches,
+    packed,
+    recent,
+)
 
 BY_KEY = (("k0",), ("k1",))
 RULES = [
@@ -37,8 +39,6 @@ RULES = [
     Rules(((), ()), strict=True, outer=True, by_entry=(True, False)),
     Rules((("k0", "n0"), ("k1", "n1")), outer=True),
 ]
-EXAMPLE = (pa.schema([("product", pa.string())]), pa.schema([("case", pa.string())]))
-NO_KEYS: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
 
 def made(rules: Rules) -> AsofJoin:
@@ -47,10 +47,8 @@ def made(rules: Rules) -> AsofJoin:
     )
 
 
-def packed(elements: list[Element]) -> list[tuple[str, str]]:
-    """Which product went into which case, in the order in which it became known."""
-    rows = [row for each in elements if isinstance(each, Batch) for row in each.rows.to_pylist()]
-    return [(row["product"], row["case"]) for row in rows]
+def searched(rules: Rules) -> Search:
+    return lambda script: recent(script, schemas(), rules)
 
 
 def bounds(elements: list[Element]) -> list[int]:
@@ -66,9 +64,7 @@ def test_keeps_the_promises_of_an_operator(rules: Rules) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("rules", RULES, ids=repr)
 def test_gives_the_rows_that_a_search_row_by_row_gives(rules: Rules) -> None:
-    for seed in range(6):
-        script = random_scripts(seed, keys=(1, 3, 12)[seed % 3], batches=24)
-        assert rows_of(outputs(lambda: made(rules), script)) == recent(script, schemas(), rules)
+    check_whole_batches(lambda: made(rules), searched(rules))
 
 
 @pytest.mark.slow
@@ -78,26 +74,13 @@ def test_gives_the_same_rows_however_few_are_gathered(rules: Rules, monkeypatch:
     monkeypatch.setattr(asof_store.AsofStore, "gather", 2)
     monkeypatch.setattr(asof_store, "_MANY", 4)
     monkeypatch.setattr(asof_store, "_PAIRS", 8)
-    for seed in range(3):
-        script = random_scripts(seed, keys=(1, 3, 12)[seed % 3], batches=24)
-        expected = recent(script, schemas(), rules)
-        assert rows_of(outputs(lambda: made(rules), row_by_row(script))) == expected
-        assert rows_of(restarted(lambda: made(rules), script, seed, 0.5)) == expected
+    check_single_rows(lambda: made(rules), searched(rules))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rules", RULES, ids=repr)
 def test_keys_that_share_a_hash_are_not_taken_for_each_other(rules: Rules, monkeypatch: pytest.MonkeyPatch) -> None:
-    def alike(columns: Any, count: int | None = None) -> hashing.Words:
-        return found(columns, count) % np.uint64(2)
-
-    found = hashing.hashes
-    monkeypatch.setattr(hashing, "hashes", alike)
-    for seed in range(3):
-        script = random_scripts(seed, keys=4, batches=24)
-        expected = recent(script, schemas(), rules)
-        assert rows_of(outputs(lambda: made(rules), script)) == expected
-        assert rows_of(restarted(lambda: made(rules), script, seed, 0.5)) == expected
+    check_shared_hashes(lambda: made(rules), searched(rules), monkeypatch)
 
 
 def test_a_product_that_comes_before_its_case_is_not_packed_into_the_case_before() -> None:
