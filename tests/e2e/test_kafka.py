@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -14,7 +15,7 @@ import millrace as mr
 from millrace.errors import MalformedRow, MillraceError, RequestError, RunError
 from tests.e2e.commands import millrace
 from tests.e2e.kafka_streams import column, in_order, message, rows, sent, stream_text
-from tests.kafka_broker import Broker, running
+from tests.kafka_broker import PASSWORD, USER, Broker, running
 
 pytestmark = pytest.mark.slow
 
@@ -48,6 +49,30 @@ def test_topics_are_read_by_list_and_by_pattern(kafka: Broker) -> None:
     matched = stream_text(kafka, "", options={"topic_pattern": "several-[12]"})
     assert sorted(column(rows(listed))) == [0, 2]
     assert sorted(column(rows(matched))) == [1, 2]
+
+
+def test_new_looks_at_a_topic_and_what_it_writes_runs(
+    kafka: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("millrace.survey.topic_messages.MOST_MESSAGES", 120)
+    late = (message(0, second - 7 * (second % 2), n=second) for second in range(200))
+    topic = sent(kafka, "surveyed", *late, *(message(1, second, n=0) for second in range(30)), partitions=3)
+    address, option = f"kafka://{kafka.sasl_servers}/{topic}", "--option"
+    said = [option, "security_protocol=SASL_PLAINTEXT", option, "sasl_mechanism=PLAIN", option, f"sasl_username={USER}"]
+    monkeypatch.setenv("SURVEYOR", PASSWORD)
+    ran = millrace("new", address, *said, option, "sasl_password=${env:SURVEYOR}", folder=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    # Of 200 messages the first 20 and the last 20 are read, for three partitions share 120.
+    assert "surveyed/0: 40 rows, 50.0 % late, the worst by 6 s" in ran.stdout and "surveyed/2: 0 rows" in ran.stdout
+    script = (tmp_path / "surveyed.sql").read_text()
+    assert "'${env:SURVEYOR}'" in script and PASSWORD not in script
+    ran = millrace("run", "surveyed.sql", "--on", "local", "--until-end", "--json", folder=tmp_path)
+    *results, last = map(json.loads, ran.stdout.splitlines())
+    source = last["summary"]["sources"]["surveyed"]
+    assert (source["received"], source["late"]) == (230, 0) and sum(row["n"] for row in results) == 230
+    for path, hint in (("", "kafka://host:9092/topic"), (f"/{kafka.create('nothing')}", "Send it some")):
+        ran = millrace("new", f"kafka://{kafka.bootstrap_servers}{path}", folder=tmp_path)
+        assert ran.returncode == 2 and hint in ran.stderr
 
 
 @pytest.mark.parametrize(

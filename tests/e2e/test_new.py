@@ -130,6 +130,13 @@ def test_json_whose_values_are_of_several_kinds(tmp_path: Path) -> None:
     check_run(tmp_path, 3)
 
 
+def test_a_type_is_that_of_most_values_and_words_are_no_nulls_of_json(tmp_path: Path) -> None:
+    lines = [f'{{"ts": {1700000000 + at}, "v": {at}, "w": "{at or "NA"}"}}' for at in range(9)]
+    (tmp_path / "most.json").write_text("\n".join([*lines, '{"ts": 1700000009, "v": "?"}']))
+    written(Path("most.json"), tmp_path, "v BIGINT", "w STRING", "on_malformed 'skip'")
+    check_run(tmp_path, 10)
+
+
 def test_tabs_without_a_header(tmp_path: Path) -> None:
     rows = "".join(f"{at}\t2024-01-01 00:00:{at:02}\thost{at % 4}\n" for at in range(40))
     (tmp_path / "log.tsv").write_text(rows)

@@ -61,7 +61,7 @@ MAY_IMPORT = {
     "hosts/virtual": "errors kernel kernel/* plan/* connectors hosts",
     "hosts/spark": "errors secrets kernel kernel/* plan/* connectors hosts",
     # What files hold that nobody has described.
-    "survey": "errors kernel kernel/* plan/nodes connectors hosts",
+    "survey": "errors kernel kernel/* plan/nodes plan/explain connectors hosts",
     # What the live page shows of a run, on any host.
     "dashboard": "kernel plan/* hosts",
     # What people use, and what shows it. Nobody imports the commands.

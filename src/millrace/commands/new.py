@@ -1,4 +1,4 @@
-"""`millrace new`: look at files, and write a first script for them."""
+"""`millrace new`: look at files or a topic of Kafka, and write a first script for them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,24 @@ from millrace.survey.script_text import script_text
 def add_to(commands: Commands) -> None:
     """Add the command."""
     command = commands.add_parser("new")
-    command.add_argument("path", metavar="PATH", help="a file of csv, json or parquet, a folder of such, or a pattern")
+    command.add_argument(
+        "path",
+        metavar="PATH",
+        help="a file of csv, json or parquet, a folder of such, a pattern, or kafka://host:9092/topic",
+    )
+    command.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an option of the stream of a topic, such as security_protocol=SSL; may be given several times",
+    )
     command.add_argument("--output", type=Path, metavar="FILE", help="the script (default: NAME.sql in this folder)")
     command.set_defaults(carry_out=_new)
 
 
 def _new(options: argparse.Namespace) -> int:
-    found = proposal(options.path)
+    found = proposal(options.path, dict(map(_option, options.option)))
     output: Path = options.output or Path(f"{found.name}.sql")
     try:
         with output.open("x", encoding="utf-8") as file:
@@ -37,3 +48,10 @@ def _new(options: argparse.Namespace) -> int:
     print("\n".join(findings_text(found)))
     print(f"wrote {output}; run it: millrace run {output} --on local --until-end")
     return 0
+
+
+def _option(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise RequestError(f'"{text}" is no option', hint="Write --option security_protocol=SSL.")
+    return name.lower(), value

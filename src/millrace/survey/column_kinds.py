@@ -8,7 +8,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,15 +72,22 @@ def without(column: Values, words: Iterable[str]) -> Values:
     return pc.if_else(is_word, pa.scalar(None, pa.string()), column)
 
 
-def column_kind(name: str, column: Values, *, commas_are_decimal: bool = True) -> ColumnKind:
-    """The kind of a column; one that is not text has its type already.
+def column_kind(
+    name: str,
+    column: Values,
+    *,
+    commas_are_decimal: bool = True,
+    null_words: Sequence[str] = NULL_WORDS,
+    settled: bool = False,
+) -> ColumnKind:
+    """The kind of a column; one that is not text, or whose type is `settled`, has its type already.
 
     Where fields are separated by commas, a comma in a number is that of thousands: 1,234.
     """
     words: tuple[str, ...] = ()
     kind, nearly, commas = column.type, "", False
-    if pa.types.is_string(column.type):
-        kind, words = _text_type(column)
+    if pa.types.is_string(column.type) and not settled:
+        kind, words = _text_type(column, null_words)
         if words:
             column = without(column, words)
         if pa.types.is_string(kind):
@@ -90,14 +97,14 @@ def column_kind(name: str, column: Values, *, commas_are_decimal: bool = True) -
     return ColumnKind(name, kind, len(column), column.null_count, distinct, words, commas, nearly)
 
 
-def _text_type(column: Values) -> tuple[pa.DataType, tuple[str, ...]]:
-    """The type of a column of text, and the words in it that must be null for that."""
+def _text_type(column: Values, null_words: Sequence[str]) -> tuple[pa.DataType, tuple[str, ...]]:
+    """The type of a column of text, and which of these words in it must be null for that."""
     if column.null_count == len(column):
         return pa.string(), ()
     if (found := _fitting(column)) is not None:
         return found, ()
     present = set(pc.unique(pc.utf8_trim_whitespace(column)).to_pylist()) if _few_words(column) else set()
-    words = tuple(word for word in NULL_WORDS if word in present)
+    words = tuple(word for word in null_words if word in present)
     rest = without(column, words)
     if words and rest.null_count < len(rest) and (found := _fitting(rest)) is not None:
         return found, words

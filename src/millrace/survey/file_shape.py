@@ -100,11 +100,11 @@ def _csv_shape(shape: FileShape) -> FileShape:
     whole = len(head) < _HEAD_BYTES - 3
     head = head if whole else head[: head.rfind(b"\n") + 1]
     lines = _text(shape.path, head)
-    delimiter, sure_delimiter = _delimiter(lines)
-    rows = _rows(lines, delimiter)
+    delimiter, sure_delimiter = delimiter_of(lines)
+    rows = csv_rows(lines, delimiter)
     _check_start(shape.path, rows)
     header, sure_header = _has_header(rows)
-    width = Counter(map(len, rows)).most_common(1)[0][0]
+    width = width_of(rows)
     names = rows[0] if header else [f"column_{number}" for number in range(1, width + 1)]
     options = {} if delimiter == "," else {"delimiter": "\\t" if delimiter == "\t" else delimiter}
     options |= {} if header else {"header": "false"}
@@ -133,7 +133,7 @@ def _is_utf_8(line: bytes) -> bool:
 
 def _check_start(path: str, rows: Sequence[Sequence[str]]) -> None:
     """Refuse lines before the header: a run could not leave them out."""
-    width = Counter(map(len, rows)).most_common(1)[0][0]
+    width = width_of(rows)
     before = 0
     while before < len(rows) and _is_remark(rows[before], width):
         before += 1
@@ -150,15 +150,21 @@ def _is_remark(row: Sequence[str], width: int) -> bool:
     return (row[0].lstrip().startswith("#") and len(row) != width) or row[0].startswith("sep=")
 
 
-def _rows(lines: str, delimiter: str) -> list[list[str]]:
+def csv_rows(lines: str, delimiter: str) -> list[list[str]]:
+    """The first rows of csv that are not empty."""
     return [row for row in csv.reader(lines.splitlines(keepends=True), delimiter=delimiter) if row][:_HEAD_ROWS]
 
 
-def _delimiter(lines: str) -> tuple[str, str]:
+def width_of(rows: Sequence[Sequence[str]]) -> int:
+    """How many fields most rows have."""
+    return Counter(map(len, rows)).most_common(1)[0][0]
+
+
+def delimiter_of(lines: str) -> tuple[str, str]:
     """The character by which most rows have the same number of fields, more than one; and how sure that is."""
     fits = {}
     for each in _DELIMITERS:
-        counts = Counter(map(len, _rows(lines, each)))
+        counts = Counter(map(len, csv_rows(lines, each)))
         width, count = counts.most_common(1)[0]
         if width > 1:
             fits[each] = count / counts.total()

@@ -5,22 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from millrace.hosts.why.verdicts import length_text
+from millrace.plan.explain.time_text import clock_text
 from millrace.survey.column_kinds import ColumnKind
+from millrace.survey.file_shape import FileShape
 from millrace.survey.key_choice import KeyChoice
 from millrace.survey.proposal import Proposal
 from millrace.survey.time_profile import TimeProfile
+from millrace.survey.topic_shape import TopicShape
+
+_SHOWN = 16
+"""Partitions that are told one by one."""
 
 
 def findings_text(found: Proposal) -> Iterator[str]:
     """The findings, one per line."""
     shape, rows = found.shape, found.rows
-    files = f", {len(shape.files):,} files" if len(shape.files) > 1 else ""
-    which = "" if rows.whole else "the first "
-    counts = f"{which}{_counted(rows.rows, 'row')}, {_counted(len(found.kinds), 'column')}"
-    yield f"{shape.path}: {shape.format}{files}, {counts}"
+    which = "" if rows.whole else f"{rows.which} "
+    what = f"{which}{_counted(rows.rows, 'row')}, {_counted(len(found.kinds), 'column')}"
+    yield f"{shape.path}: {shape.format}{_of(shape)}, {what}"
+    if isinstance(shape, TopicShape):
+        remark = f"; {shape.remark}" if shape.remark else ""
+        yield _line("format", f"{shape.format}{remark}", shape.sure["format"])
     if shape.format == "csv":
         delimiter = {"\\t": "tab"}.get(shape.options.get("delimiter", ","), shape.options.get("delimiter", ","))
         yield _line("delimiter", delimiter, shape.sure["delimiter"])
+    if shape.format == "csv" and isinstance(shape, FileShape):
         header = "none; columns are numbered" if "header" in shape.options else "the first line names the columns"
         yield _line("header", header, shape.sure["header"])
     if found.null_words:
@@ -38,6 +47,12 @@ def findings_text(found: Proposal) -> Iterator[str]:
         yield _line("key", f"{key.column}: {key_text(key)}", "a guess")
 
 
+def _of(shape: FileShape | TopicShape) -> str:
+    if isinstance(shape, TopicShape):
+        return " messages"
+    return f", {len(shape.files):,} files" if len(shape.files) > 1 else ""
+
+
 def _time_lines(found: Proposal) -> Iterator[str]:
     if found.time is None or found.profile is None:
         yield _line("time", "no column looks like a time", "a guess")
@@ -50,6 +65,8 @@ def _time_lines(found: Proposal) -> Iterator[str]:
             "malformed", f"{_counted(found.time.unfit, 'row')} without a time there, but other text: skipped", "sure"
         )
     yield _line("disorder", disorder_text(found.profile), "measured")
+    for line in partition_lines(found):
+        yield _line("partition", line, "measured")
     yield _line("gaps", gap_text(found.profile), "measured")
 
 
@@ -61,16 +78,27 @@ def _line(what: str, text: str, sure: str) -> str:
     return f"  {what:<10} {text} [{sure}]"
 
 
-def disorder_text(profile: TimeProfile) -> str:
+def disorder_text(profile: TimeProfile, *, short: bool = False) -> str:
     """How far rows are out of order."""
     if not profile.worst:
-        return "the rows are in order of time"
+        return "in order" if short else "the rows are in order of time"
     part = 100 * profile.late_rows / profile.rows
+    if short:
+        return f"{part:.1f} % late, the worst by {part_text(profile.worst)}"
     return (
         f"{part:.1f} % of rows are late: half of them by at most {part_text(profile.half)}; of all rows 99 % by at "
         f"most {part_text(profile.most)}, 99.9 % by {part_text(profile.nearly_all)}, "
         f"the worst by {part_text(profile.worst)}"
     )
+
+
+def partition_lines(found: Proposal) -> Iterator[str]:
+    """How far the rows of each partition are out of order, and how far each has come; the first of many."""
+    for name, own in list(found.partitions.items())[:_SHOWN]:
+        order = "" if own is None else f", {disorder_text(own, short=True)}, up to {clock_text(own.last)}"
+        yield f"{name}: {_counted(found.rows.parts[name], 'row')}{order}"
+    if len(found.partitions) > _SHOWN:
+        yield f"and {len(found.partitions) - _SHOWN:,} more"
 
 
 def gap_text(profile: TimeProfile) -> str:

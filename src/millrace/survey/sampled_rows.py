@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,12 +21,12 @@ from millrace.survey.file_shape import FileShape
 
 MOST_ROWS = 1_000_000
 _HEAD_BYTES = 1 << 22
-_SIMPLE = (pa.int64(), pa.float64(), pa.bool_(), pa.string())
+_SIMPLE = (pa.string(), pa.int64(), pa.float64(), pa.bool_())
 
 
 @dataclass(frozen=True)
 class SampledRows:
-    """The first rows of files: their columns, how many rows were malformed; `whole` if these are all there are."""
+    """Rows of files or of a topic: their columns, how many rows were malformed; `whole` if these are all there are."""
 
     columns: Mapping[str, pa.ChunkedArray]
     rows: int
@@ -34,6 +34,13 @@ class SampledRows:
     whole: bool
     left_out: Sequence[str] = ()
     """Columns that cannot be declared: without a name, with the name of another, or of a type that streams lack."""
+    parts: Mapping[str, int] = field(default_factory=dict)
+    """By partition of a topic how many of the rows are of it, in their order."""
+
+    @property
+    def which(self) -> str:
+        """Which of the rows these are."""
+        return "all" if self.whole else "the oldest and newest" if self.parts else "the first"
 
 
 def sampled_rows(shape: FileShape, most: int = MOST_ROWS) -> SampledRows:
@@ -65,8 +72,12 @@ def _schema(shape: FileShape) -> tuple[pa.Schema, list[str]]:
     if shape.format == "csv":
         kept = [name for name in shape.names if name.strip() and shape.names.count(name) == 1]
         return pa.schema([(name, pa.string()) for name in kept]), [each for each in shape.names if each not in kept]
-    found = _parquet_schema(shape) if shape.format == "parquet" else _json_schema(shape)
-    kinds = [(field.name, _declared(field.type)) for field in found]
+    return declarable(_parquet_schema(shape) if shape.format == "parquet" else _json_schema(shape))
+
+
+def declarable(found: pa.Schema) -> tuple[pa.Schema, list[str]]:
+    """The columns in the types that streams have, and the names of those for which there is none."""
+    kinds = [(field.name, _declared(field.type) if field.name.strip() else None) for field in found]
     return (
         pa.schema([(name, kind) for name, kind in kinds if kind is not None]),
         [name for name, kind in kinds if kind is None],
@@ -102,19 +113,26 @@ def _parquet_schema(shape: FileShape) -> pa.Schema:
 
 
 def _json_schema(shape: FileShape) -> pa.Schema:
-    """The columns of json: as Arrow finds them, or one by one if a key has values of several kinds."""
     head = b"".join(_json_head(Path(file)) for file in shape.files[:20])
     if not head.strip():
         raise RequestError(f'"{shape.path}" is empty', hint="Give a file with an object per line.")
+    found = json_schema(head, lambda schema: sum(bad for _, bad in _batches(shape, schema)))
+    if not found.names:
+        raise RequestError(f'"{shape.path}" holds no JSON objects', hint="Write one object per line.")
+    return found
+
+
+def json_schema(lines: bytes, unfit: Callable[[pa.Schema], int]) -> pa.Schema:
+    """The columns of an object per line: as Arrow finds them, or one by one if a key has values of several kinds.
+
+    `unfit` counts the rows that do not fit a schema.
+    """
     with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
         found = pyarrow.json.read_json(
-            pa.BufferReader(head), read_options=pyarrow.json.ReadOptions(block_size=len(head) + 1)
+            pa.BufferReader(lines), read_options=pyarrow.json.ReadOptions(block_size=len(lines) + 1)
         ).schema
         return pa.schema([(field.name, _as_text(field.type)) for field in found])
-    names = _keys(head)
-    if not names:
-        raise RequestError(f'"{shape.path}" holds no JSON objects', hint="Write one object per line.")
-    return pa.schema([(name, _json_type(shape, name)) for name in names])
+    return pa.schema([(name, _json_type(name, unfit)) for name in _keys(lines)])
 
 
 def _as_text(kind: pa.DataType) -> pa.DataType:
@@ -133,20 +151,16 @@ def _json_head(file: Path) -> bytes:
     return (data if len(data) < _HEAD_BYTES else data[: data.rfind(b"\n") + 1]).rstrip() + b"\n"
 
 
-def _keys(head: bytes) -> list[str]:
+def _keys(lines: bytes) -> list[str]:
     """The keys of the objects, in the order in which they turn up."""
     names: dict[str, None] = {}
-    for line in head.split(b"\n"):
+    for line in lines.split(b"\n"):
         with suppress(ValueError):
             found = json.loads(line)
             names.update(dict.fromkeys(found if isinstance(found, dict) else ()))
     return list(names)
 
 
-def _json_type(shape: FileShape, name: str) -> pa.DataType:
-    """The first simple type that all values of a key fit."""
-    for kind in _SIMPLE:
-        schema = pa.schema([(name, kind)])
-        if not any(bad for _, bad in _batches(shape, schema)):
-            return kind
-    return pa.string()
+def _json_type(name: str, unfit: Callable[[pa.Schema], int]) -> pa.DataType:
+    """The simple type that the fewest values of a key do not fit; of two the earlier one."""
+    return min(_SIMPLE, key=lambda kind: unfit(pa.schema([(name, kind)])))

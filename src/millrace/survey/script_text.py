@@ -9,10 +9,18 @@ import pyarrow as pa
 
 from millrace.kernel.columns.sql_types import sql_name
 from millrace.survey.column_kinds import ColumnKind
-from millrace.survey.findings_text import disorder_text, gap_text, key_text, null_text, part_text
+from millrace.survey.findings_text import (
+    disorder_text,
+    gap_text,
+    key_text,
+    null_text,
+    part_text,
+    partition_lines,
+)
 from millrace.survey.proposal import Proposal
 from millrace.survey.time_profile import SECOND, interval_text
 
+_LULL = 10 * SECOND
 _WORDS = frozenset(
     """all and any as asc at between both by case cast check column cross current date day default desc distinct each
     else end escape except exists explode false filter following for from full group having hour if in index inner
@@ -40,10 +48,11 @@ def name_text(name: str) -> str:
 
 
 def _head(found: Proposal, file: str) -> Iterator[str]:
-    which = "all" if found.rows.whole else "the first"
-    yield f"-- Written by millrace new, from {which} {found.rows.rows:,} rows of {found.shape.path}."
+    yield f"-- Written by millrace new, from {found.rows.which} {found.rows.rows:,} rows of {found.shape.path}."
     yield f"-- Check it:  millrace check {file}"
     yield f"-- Run it:    millrace run {file} --on local --until-end"
+    if found.partitions:
+        yield f"-- Live:      millrace run {file} --on local --checkpoint {found.name}_state"
 
 
 def _stream(found: Proposal) -> Iterator[str]:
@@ -56,7 +65,7 @@ def _stream(found: Proposal) -> Iterator[str]:
     yield from _time(found)
     for key in found.keys:
         yield f"  -- UPDATE KEY ({name_text(key.column)})  -- if a row replaces the one before it: {key_text(key)}"
-    yield f"  FROM {found.shape.format} OPTIONS ({_options(found)});"
+    yield f"  FROM {found.shape.connector().format} OPTIONS ({_options(found)});"
 
 
 def _columns(found: Proposal) -> Iterator[str]:
@@ -93,6 +102,7 @@ def _time(found: Proposal) -> Iterator[str]:
     yield f"  -- {disorder_text(profile)}"
     if profile.worst:
         yield "  -- A shorter DISORDER gives results sooner, and sets later rows aside."
+    yield from (f"  -- {line}" for line in partition_lines(found))
     order = f"DISORDER {interval_text(profile.worst)}" if profile.worst else "ORDERED"
     yield f"  TIMESTAMP BY {name_text(time.column)} {order}"
     for key in found.keys:
@@ -100,12 +110,17 @@ def _time(found: Proposal) -> Iterator[str]:
             each = "are in order" if not key.worst else f"are late by at most {part_text(key.worst)}"
             yield f"  -- PARTITIONED BY ({name_text(key.column)})  -- the rows of each {key.column} {each}"
     yield f"  -- {gap_text(profile)}"
+    if found.partitions:
+        lull = interval_text(max([_LULL, profile.worst, *(own.long_gap for own in found.partitions.values() if own)]))
+        yield "  -- The stream waits for each of its partitions, but for one that has sent nothing for this long:"
+        yield f"  ETS ON DEMAND LULL {lull}"
+        return
     skew = max(profile.worst, profile.long_gap, SECOND)
     yield f"  -- ETS ON DEMAND SKEW {interval_text(skew)}  -- in a live run: do not wait when the stream is silent"
 
 
 def _options(found: Proposal) -> str:
-    options = {"path": found.shape.path, **found.shape.options}
+    options = dict(found.shape.connector().options)
     if found.time is not None and found.time.format != "iso":
         options["timestamp_format"] = found.time.format
     if found.null_words:

@@ -29,6 +29,7 @@ from millrace.survey.column_kinds import ColumnKind, without
 
 Values = Any  # pa.ChunkedArray
 Micros = npt.NDArray[np.int64]
+Places = npt.NDArray[np.int64]
 
 _EPOCHS = {"epoch_seconds": 1.0, "epoch_millis": 1e3, "epoch_micros": 1e6, "epoch_nanos": 1e9}
 _EARLIEST, _LATEST = 631_152_000.0, 4_102_444_800.0
@@ -47,7 +48,7 @@ _NAMED = re.compile(r"(^|_)(ts|time|timestamp|datetime|event_time|eventtime|when
 _ALSO_NAMED = re.compile(
     r"time|date|(^|_)(ts|at|on|day|ms|us|ns|millis\w*|micros\w*|epoch|seconds)($|_)", re.IGNORECASE
 )
-_OF_RECEIPT = re.compile(r"recv|receiv|arriv|ingest|insert|load|updated|modified|process", re.IGNORECASE)
+_OF_RECEIPT = re.compile(r"recv|receiv|arriv|ingest|insert|load|updated|modified|process|^kafka_", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,8 @@ class TimeChoice:
     format: str
     times: Micros
     """Without nulls, in the order of the rows."""
+    places: Places
+    """The numbers of the rows that have these times."""
     nulls: int
     score: float
     either: str = ""
@@ -88,16 +91,18 @@ def _choice(kind: ColumnKind, column: Values) -> TimeChoice | None:
         return None
     is_text = pa.types.is_string(column.type)
     fitting = _fitting(column, list(_text_formats(column)) if is_text else ["iso"])
-    unfit = 0
+    places, unfit = _valid(column), 0
     if not fitting and is_text and _NAMED.search(kind.name):
-        times_alone, unfit = _without_unfit(column)
+        times_alone, kept = _without_unfit(column)
+        unfit = len(kept) - len(times_alone)
         fitting = _fitting(times_alone, list(_text_formats(times_alone))) if unfit else []
+        places = places[kept]
     if not fitting:
         return None
     format, times = min(fitting, key=lambda each: _disordered(each[1]))
     others = [each for each, read in fitting if each != format and not np.array_equal(read, times)]
     score = _score(kind, times) + (2 if unfit else 3)
-    return TimeChoice(kind.name, format, times, column.null_count, score, next(iter(others), ""), unfit)
+    return TimeChoice(kind.name, format, times, places, column.null_count, score, next(iter(others), ""), unfit)
 
 
 def _fitting(column: Values, formats: Sequence[str]) -> list[tuple[str, Micros]]:
@@ -105,18 +110,23 @@ def _fitting(column: Values, formats: Sequence[str]) -> list[tuple[str, Micros]]
     return [(format, times) for format in formats if (times := _micros(column, format)) is not None]
 
 
-def _without_unfit(column: Values) -> tuple[Values, int]:
-    """A column without the few values that do not fit the format of the first one, and how many they are."""
+def _valid(column: Values) -> Places:
+    """The numbers of the rows that have a value."""
+    return np.flatnonzero(pc.is_valid(column).to_numpy())
+
+
+def _without_unfit(column: Values) -> tuple[Values, npt.NDArray[np.bool_]]:
+    """The values of a column but the few that do not fit the format of the first one; True for each that stays."""
     cells = pc.drop_null(column).combine_chunks()
+    kept = np.ones(len(cells), dtype=np.bool_)
     for format in _text_formats(pa.chunked_array([cells.slice(0, 1)])):
         spelling = TimeSpelling(format)
         convert, pattern = from_text(TIMESTAMP, spelling), text_pattern(TIMESTAMP, spelling)
         unfit = unfit_positions(cells, TIMESTAMP, convert, pattern)
         if 0 < len(unfit) * 20 <= len(cells):
-            kept = np.ones(len(cells), dtype=np.bool_)
             kept[unfit] = False
-            return pa.chunked_array([cells.filter(pa.array(kept))]), len(unfit)
-    return column, 0
+            break
+    return pa.chunked_array([cells.filter(pa.array(kept))]), kept
 
 
 def _of_numbers(kind: ColumnKind, column: Values) -> TimeChoice | None:
@@ -131,7 +141,8 @@ def _of_numbers(kind: ColumnKind, column: Values) -> TimeChoice | None:
                 return None
             named, ordered = _ALSO_NAMED.search(kind.name) is not None, _disordered(times) < 0.5
             score = _score(kind, times) + (2 if named and ordered else 1)
-            return TimeChoice(kind.name, format, times, column.null_count, score) if named or ordered else None
+            places = _valid(column)
+            return TimeChoice(kind.name, format, times, places, column.null_count, score) if named or ordered else None
     return None
 
 

@@ -49,9 +49,9 @@ class TimeProfile:
         return next((each for each in _WINDOWS if each >= wanted), _WINDOWS[-1])
 
 
-def time_profile(times: Micros) -> TimeProfile:
-    """The profile of times in the order of their rows; there is at least one."""
-    late = np.maximum.accumulate(times) - times
+def time_profile(*parts: Micros) -> TimeProfile:
+    """The profile of times in the order of their rows, each part by itself; there is at least one time."""
+    times, late = np.concatenate(parts), np.concatenate([np.maximum.accumulate(part) - part for part in parts])
     late_only = late[late > 0]
     moments = np.unique(times)
     gaps = moments[1:] - moments[:-1]
