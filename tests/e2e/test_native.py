@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -22,6 +21,7 @@ from millrace.hosts.local.host import LocalRun
 from millrace.hosts.run_options import RunOptions
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
 from millrace.language import parse_network
+from tests.background import running
 from tests.e2e.commands import wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -63,18 +63,6 @@ def by_local(text: str) -> LocalRun:
 
 def rows_of(tables: list[pa.Table]) -> list[tuple[Any, ...]]:
     return sorted(tuple(row.values()) for table in tables for row in table.to_pylist())
-
-
-@contextmanager
-def running(run: Any) -> Iterator[None]:
-    thread = Thread(target=run.run)
-    thread.start()
-    try:
-        yield
-    finally:
-        run.stop()
-        thread.join(60)
-        assert not thread.is_alive()
 
 
 def test_rows_from_spark_answer_as_rows_from_files(tmp_path: Path, spark_session: Any) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +22,7 @@ from millrace.hosts.spark.stage.bucket_queues import STALEST
 from millrace.hosts.spark.stage.budget import FIRST_ROWS
 from millrace.language import parse_network
 from millrace.plan.nodes.query_network import QueryNetwork
+from tests.background import running
 from tests.e2e.commands import wait_for
 from tests.e2e.slow_functions import SECONDS
 
@@ -60,20 +60,14 @@ def write(folder: Path) -> None:
 
 
 @contextmanager
-def running(folder: Path, session: Any) -> Iterator[Any]:
+def live_run(folder: Path, session: Any) -> Iterator[Any]:
     from millrace.hosts.spark.host import SparkRun
 
     run = SparkRun(
         network(folder), RunOptions("spark", checkpoint=folder / "state", trigger="1 second"), session=session
     )
-    thread = Thread(target=run.run)
-    thread.start()
-    try:
+    with running(run):
         yield run
-    finally:
-        run.stop()
-        thread.join(60)
-        assert not thread.is_alive()
 
 
 def let_go(record: Record) -> dict[str, int]:
@@ -98,7 +92,7 @@ def test_under_overload_micro_batches_stay_within_their_interval_and_answers_fre
 ) -> None:
     write(tmp_path / "s")
     log = CommitLog(tmp_path / "state" / "commits")
-    with running(tmp_path, spark_session) as run:
+    with live_run(tmp_path, spark_session) as run:
         wait_for(lambda: ((log.newest() or {}).get("sources") or {"s": {"files": 0}})["s"]["files"] == FILES, 120)
     check_accounts(run)
     records = [record for _, record in log.records()]

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +20,7 @@ import pytest
 from millrace.hosts.run_options import RunOptions
 from millrace.hosts.spark.commit_log.commit_log import CommitLog, Record
 from millrace.language import parse_network
+from tests.background import running
 from tests.e2e.commands import wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -90,7 +90,7 @@ class Sender:
 
 
 @contextmanager
-def running(folder: Path, session: Any) -> Iterator[None]:
+def live_run(folder: Path, session: Any) -> Iterator[None]:
     from millrace.hosts.spark.host import SparkRun
 
     trigger = f"{round(TRIGGER * 1000)} milliseconds"
@@ -99,14 +99,8 @@ def running(folder: Path, session: Any) -> Iterator[None]:
         RunOptions("spark", checkpoint=folder / "state", trigger=trigger),
         session=session,
     )
-    thread = Thread(target=run.run)
-    thread.start()
-    try:
+    with running(run):
         yield
-    finally:
-        run.stop()
-        thread.join(60)
-        assert not thread.is_alive()
 
 
 def left(folder: Path, kind: str) -> dict[int, int]:
@@ -158,7 +152,7 @@ def unheard(log: CommitLog, until: Record, kind: str) -> list[int]:
 
 def test_a_slow_stream_holds_no_row_back_for_more_than_two_triggers(tmp_path: Path, spark_session: Any) -> None:
     sender, log = Sender(tmp_path), CommitLog(tmp_path / "state" / "commits")
-    with running(tmp_path, spark_session):
+    with live_run(tmp_path, spark_session):
         warm_up(sender, log)
         began = time.time() // TRIGGER * TRIGGER
         sender.busy(began + BUSY)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
@@ -19,6 +18,7 @@ from millrace.hosts.spark.commit_log.commit_log import CommitLog
 from millrace.hosts.why.lag import Lag
 from millrace.hosts.why.waits import Awaited, StreamLag, Wait
 from millrace.language import bind_changes, parse_network
+from tests.background import running
 from tests.e2e.commands import wait_for
 from tests.unit.hosts.fed import SECOND, Fed, row
 
@@ -73,9 +73,7 @@ def test_a_local_run_that_listens_is_asked_itself(tmp_path: Path, asked: str) ->
     run = LocalRun(
         changes.network, RunOptions("local", control=tmp_path / "control"), feeds={"s": feed}, changes=changes
     )
-    thread = Thread(target=run.run)
-    thread.start()
-    try:
+    with running(run):
         assert str(why(tmp_path / asked, 10)).splitlines()[0] == "nothing waits"
         feed.tell(row(1, k="x"), row(3, k="y"))
         wait_for(lambda: why(tmp_path / asked, 10).lag.waits)
@@ -83,8 +81,5 @@ def test_a_local_run_that_listens_is_asked_itself(tmp_path: Path, asked: str) ->
         assert 'q waits for stream "s", whose bound has stood at 1970-01-01 00:00:03 for' in str(found)
         assert "batch" not in found.data()
         assert run.changes.history == [], "to ask is no change"
-    finally:
-        run.stop()
-        thread.join(60)
     with pytest.raises(RequestError, match="no run listens in"):
         why(tmp_path / asked, 1)

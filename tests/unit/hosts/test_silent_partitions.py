@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +15,7 @@ from millrace.hosts.local.host import LocalRun
 from millrace.hosts.virtual.clock import Costs
 from millrace.hosts.virtual.host import VirtualRun
 from millrace.language import parse_network
+from tests.background import running
 from tests.e2e.commands import wait_for
 from tests.unit.hosts.spark.staged import Staged
 
@@ -133,13 +133,8 @@ def test_a_dead_partition_does_not_stall_a_local_run_that_always_has_rows() -> N
     order = LULL.replace("1 SECOND", "10 MILLISECONDS").replace("3 SECONDS", "100 MILLISECONDS")
     sql = script(order, "iterable", window="200 MILLISECONDS")
     run = LocalRun(parse_network(sql), feeds={"s": endless()})
-    thread = Thread(target=run.run)
-    thread.start()
-    try:
+    with running(run):
         wait_for(lambda: run.report().sources["s"].enabled >= 5)
-    finally:
-        run.stop()
-        thread.join(60)
     assert run.report().sources["s"].late == 0
     # By then the last link has been dead for as many windows.
     assert len([row for each in run.memory["q"] for row in each.to_pylist()]) >= 5

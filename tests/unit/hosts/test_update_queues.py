@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +24,7 @@ from millrace.hosts.virtual.host import VirtualRun
 from millrace.kernel.elements import Batch, Element
 from millrace.kernel.metrics import SourceMetrics
 from millrace.language import bind_changes, parse_network, read_file
+from tests.background import running
 from tests.e2e.commands import wait_for
 
 SECOND = 1_000_000
@@ -64,27 +63,6 @@ def exact(count: int, keys: int) -> dict[int, int]:
 def adds_up(source: SourceMetrics) -> bool:
     others = source.late + source.quarantined + source.shed + source.superseded + source.buffered
     return source.received == source.processed + others and source.processed >= 0
-
-
-@contextmanager
-def running(run: LocalRun) -> Iterator[LocalRun]:
-    """A run at work in another thread, stopped in the end."""
-    failed: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            run.run()
-        except BaseException as error:
-            failed.append(error)
-
-    thread = Thread(target=work)
-    thread.start()
-    try:
-        yield run
-    finally:
-        run.stop()
-        thread.join(20)
-    assert not failed and not thread.is_alive(), failed
 
 
 def changing(sql: str) -> LiveChanges:

@@ -6,7 +6,6 @@ import csv
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
@@ -18,6 +17,7 @@ from millrace.hosts.virtual.clock import Costs
 from millrace.hosts.virtual.host import VirtualRun
 from millrace.language import bind_changes, parse_network
 from millrace.testing import table
+from tests.background import running
 from tests.e2e.commands import wait_for
 from tests.unit.hosts.fed import Fed, row
 
@@ -32,14 +32,8 @@ def asked(sql: str) -> LiveChanges:
 @contextmanager
 def at_work(sql: str, feed: Fed) -> Iterator[LocalRun]:
     changes = asked(sql)
-    run = LocalRun(changes.network, feeds={"s": feed}, changes=changes)
-    thread = Thread(target=run.run)
-    thread.start()
-    try:
+    with running(LocalRun(changes.network, feeds={"s": feed}, changes=changes)) as run:
         yield run
-    finally:
-        run.stop()
-        thread.join(60)
 
 
 def names(run: LocalRun) -> list[str]:

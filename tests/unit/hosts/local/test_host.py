@@ -19,6 +19,7 @@ from millrace.hosts.virtual.host import VirtualRun
 from millrace.kernel.progress.quarantine import Locate
 from millrace.language import parse_network
 from millrace.testing import in_memory, table
+from tests.background import running
 from tests.e2e.commands import wait_for
 from tests.unit.hosts.fed import Fed, row
 
@@ -49,12 +50,8 @@ def test_a_live_run_can_be_stopped_from_another_thread() -> None:
             yield []
 
     run = LocalRun(parse_network(STREAM.format("", "iterable") + COUNT), feeds={"s": endless()})
-    thread = Thread(target=run.run)
-    thread.start()
-    wait_for(lambda: run.report().received == 1)
-    run.stop()
-    thread.join(60)
-    assert not thread.is_alive()
+    with running(run):
+        wait_for(lambda: run.report().received == 1)
 
 
 def test_a_silent_stream_is_spoken_for_in_a_live_run_only() -> None:
@@ -263,12 +260,9 @@ def test_the_last_window_closes_when_every_stream_is_silent(ets: str) -> None:
     run = LocalRun(parse_network(sql), feeds=feeds)
     for feed in feeds.values():
         feed.tell(row(9.95, v=1))
-    thread = Thread(target=run.run)
-    thread.start()
-    wait_for(lambda: counts(run) == [2], seconds=10)
-    assert all(run.report().sources[name].enabled for name in feeds)
-    run.stop()
-    thread.join(60)
+    with running(run):
+        wait_for(lambda: counts(run) == [2], seconds=10)
+        assert all(run.report().sources[name].enabled for name in feeds)
 
 
 def test_a_stream_that_gives_empty_items_has_not_ended() -> None:
@@ -316,11 +310,8 @@ def test_heartbeats_faster_than_work_do_not_keep_a_run_from_ending() -> None:
     sql = """CREATE STREAM s (v INT) INTERNAL TIMESTAMP AS ts ETS EVERY INTERVAL 1 MICROSECOND FROM iterable;
     CREATE QUERY q AS SELECT v FROM s ORDER BY ts;"""
     run = LocalRun(parse_network(sql), feeds={"s": Fed()})
-    thread = Thread(target=run.run)
-    thread.start()
-    run.stop()
-    thread.join(60)
-    assert not thread.is_alive()
+    with running(run):
+        pass
 
 
 @pytest.mark.slow
@@ -331,11 +322,8 @@ def test_time_stands_still_for_a_replayed_stream_while_nobody_runs(tmp_path: Pat
     CREATE QUERY q AS SELECT v FROM a UNION b ORDER BY ts;"""
     feeds = {"a": [rows("00:00:00", "00:00:00.6")], "b": [rows("00:00:00.1", "00:00:00.2", "00:00:00.7")]}
     first = LocalRun(parse_network(script), RunOptions("local", checkpoint=tmp_path), feeds=feeds)
-    thread = Thread(target=first.run)
-    thread.start()
-    wait_for(lambda: first.report().received >= 3)
-    first.stop()
-    thread.join(60)
+    with running(first):
+        wait_for(lambda: first.report().received >= 3)
     sleep(1)
     report = LocalRun(parse_network(script), RunOptions("local", checkpoint=tmp_path), feeds=feeds).run()
     assert (report.received, report.sources["a"].late) == (5, 0)

@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import duckdb
@@ -20,6 +19,7 @@ from millrace.hosts.run_options import RunOptions
 from millrace.hosts.spark.commit_log.checkpoint_manifest import CheckpointManifest
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
 from millrace.language import parse_network
+from tests.background import running
 from tests.e2e.commands import wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -138,9 +138,7 @@ def test_silence_of_every_source_closes_the_last_window_of_the_last_level(tmp_pa
     )
     log = CommitLog(tmp_path / "state" / "commits")
     add(tmp_path, 0, at(time.time() - 100, 7))
-    thread = Thread(target=made.run)
-    thread.start()
-    try:
+    with running(made):
         wait_for(lambda: len(results(tmp_path, "q")) == 1, 90)
         time.sleep(8 - time.time() % 8)
         add(tmp_path, 1, at(time.time(), 1, 1, 2, 3))
@@ -149,9 +147,6 @@ def test_silence_of_every_source_closes_the_last_window_of_the_last_level(tmp_pa
         last = log.newest()
         time.sleep(1)
         assert log.newest() == last, "where nothing waits nobody is woken"
-    finally:
-        made.stop()
-        thread.join(60)
     assert [(row["devices"], row["readings"]) for row in results(tmp_path, "q")] == [(1, 1), (3, 4)]
     waited = [record["wants"] for _, record in log.records()]
     assert any(waited), "it was the outer level that waited"
