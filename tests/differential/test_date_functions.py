@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from millrace.language import bind_expression
-from tests.differential.test_expressions import comparable
-
-duckdb = pytest.importorskip(
-    "duckdb", reason="DuckDB is the oracle of these tests; runs wherever the dev extra is installed"
-)
+from tests.differential.duckdb_expressions import oracle_of, ours_over, theirs_over
 
 SECOND = 1_000_000
 MICROS = [
@@ -50,21 +44,9 @@ PAIRS = [
 
 @pytest.fixture(scope="module")
 def oracle() -> Any:
-    connection = duckdb.connect()
-    connection.execute("SET TimeZone = 'UTC'")
-    connection.register("data", ROWS)
-    return connection
+    return oracle_of(ROWS)
 
 
 @pytest.mark.parametrize(("ours", "theirs"), PAIRS, ids=[ours for ours, _ in PAIRS])
 def test_a_function_of_times_means_what_it_means_to_duckdb(ours: str, theirs: str, oracle: Any) -> None:
-    batch = ROWS.combine_chunks().to_batches()[0]
-    found = bind_expression(ours, batch.schema).over(batch).to_pylist()
-    expected = [row[0] for row in oracle.execute(f"SELECT {theirs} FROM data ORDER BY id").fetchall()]
-    assert [_plain(value) for value in found] == [_plain(value) for value in expected]
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
-        return value.isoformat()
-    return comparable(value)
+    assert ours_over(ours, ROWS) == theirs_over(theirs, oracle)

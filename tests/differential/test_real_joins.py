@@ -17,19 +17,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.differential.test_q1 import pieces
-from tests.differential.test_real_data import DATA, FLIGHTS, TRAFFIC, answers, long_on_spark
+from tests.differential.test_real_data import DATA, FLIGHTS, TRAFFIC, answers, long_on_spark, needs_data
 from tests.e2e.commands import RunOn
 
 duckdb = pytest.importorskip(
     "duckdb", reason="DuckDB is the oracle of these tests; runs wherever the dev extra is installed"
 )
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not DATA.exists(), reason="the recorded data is not beside the repository; runs where shared/data is"
-    ),
-]
+pytestmark = [pytest.mark.slow, needs_data]
 MOST = {"local": 60_000, "spark": 20_000, "virtual": 2_000}
 """How many rows of each stream are enough; in virtual time every row is an event of its own."""
 

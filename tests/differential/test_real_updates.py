@@ -18,19 +18,14 @@ import pytest
 
 from millrace.language.declarations.query_options import spelling
 from tests.differential.test_q1 import pieces
-from tests.differential.test_real_data import DATA, long_on_spark
+from tests.differential.test_real_data import DATA, long_on_spark, needs_data
 from tests.e2e.commands import RunOn, millrace
 
 duckdb = pytest.importorskip(
     "duckdb", reason="DuckDB is the oracle of these tests; runs wherever the dev extra is installed"
 )
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not DATA.exists(), reason="the recorded data is not beside the repository; runs where shared/data is"
-    ),
-]
+pytestmark = [pytest.mark.slow, needs_data]
 MOST = {"local": 300_000, "spark": 60_000, "virtual": 1_500}
 """How many rows of each stream are enough; in virtual time every row is an event of its own."""
 OPTIONS = {

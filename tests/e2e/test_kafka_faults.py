@@ -8,12 +8,9 @@ from __future__ import annotations
 import io
 import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -23,6 +20,7 @@ from millrace.connectors.source import Unreachable
 from millrace.errors import MalformedRow, RunError
 from tests.e2e.kafka_streams import column, message, rows, sent, stream_text
 from tests.kafka_broker import PASSWORD, USER, Broker
+from tests.schema_registry import registry
 
 pytestmark = pytest.mark.slow
 
@@ -59,26 +57,6 @@ def eventually(found: Callable[[], Any], wanted: Any, seconds: float = 60) -> No
     while (given := found()) != wanted:
         assert time.monotonic() < until, given
         time.sleep(0.02)
-
-
-@contextmanager
-def registry(schemas: dict[int, Any]) -> Iterator[str]:
-    """The address of a schema registry with these schemas by number."""
-
-    class Answers(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            known = schemas.get(int(self.path.rpartition("/")[2]))
-            self.send_response(200 if known else 404)
-            self.end_headers()
-            self.wfile.write(json.dumps({"schema": json.dumps(known)}).encode())
-
-        def log_message(self, *_: object) -> None: ...
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
-    Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
 
 
 def word(text: str, schema: int) -> dict[str, Any]:

@@ -6,35 +6,23 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from random import Random
 
-import duckdb
 import psycopg
 import pytest
 
 from tests.e2e.commands import RunOn, millrace, millrace_process
+from tests.e2e.quotes import expected_of, run_in_two_parts
 from tests.e2e.scripts import SCRIPT, project
 from tests.postgres import database, fetched, server
 
 pytestmark = pytest.mark.slow
 
-QUOTES = """
-CREATE STREAM quotes (symbol STRING, price INT, deleted BOOLEAN, ts TIMESTAMP)
-  TIMESTAMP BY ts ORDERED UPDATE KEY (symbol)
-  FROM csv OPTIONS (path 'in', max_files_per_trigger '1');
-CREATE STREAM plain (symbol STRING, price INT, deleted BOOLEAN, ts TIMESTAMP)
-  TIMESTAMP BY ts ORDERED
-  FROM csv OPTIONS (path 'in', max_files_per_trigger '1');
+SINKS = """
 CREATE SINK board TO postgres OPTIONS (
   dsn '{dsn}', password '${{file:{secret}}}', mode 'upsert', deleted 'deleted', version 'ts'
 );
 CREATE SINK minutes TO postgres OPTIONS (dsn '{dsn}', table 'minutes', mode 'upsert');
-CREATE QUERY board INTO board AS SELECT * FROM quotes;
-CREATE QUERY per_minute INTO minutes AS
-  SELECT symbol, count(*) AS n, sum(price) AS total FROM plain [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts] GROUP BY symbol;
 """
-LATEST = "SELECT symbol, price FROM (FROM quotes SELECT *, row_number() OVER (PARTITION BY symbol ORDER BY ts DESC) AS r) WHERE r = 1 AND NOT deleted ORDER BY ALL"  # fmt: skip  # noqa: E501
-MINUTES = "SELECT symbol, strftime(time_bucket(INTERVAL 1 MINUTE, ts), '%H:%M'), count(*), sum(price)::INT FROM quotes GROUP BY ALL ORDER BY ALL"  # fmt: skip  # noqa: E501
 STORED = "SELECT symbol, to_char(window_start AT TIME ZONE 'UTC', 'HH24:MI'), n, total FROM minutes ORDER BY 1, 2"
 SECRET = "hunter2-and-more"
 
@@ -50,32 +38,16 @@ def to(folder: Path, sink: str) -> Path:
     return project(folder, SCRIPT.replace("csv OPTIONS (path 'out')", sink))
 
 
-def add_quotes(folder: Path, random: Random, number: int) -> None:
-    lines = [
-        f"S{random.randrange(30)},{random.randrange(100)},{str(random.random() < 0.3).lower()},"
-        f"2024-01-01 00:{number:02d}:{place:02d}"
-        for place in range(60)
-    ]
-    (folder / "in" / f"{number:04d}.csv").write_text("\n".join(["symbol,price,deleted,ts", *lines]) + "\n")
-
-
 @pytest.mark.parametrize("host", ["local", pytest.param("spark", marks=pytest.mark.spark)])
 def test_tables_hold_the_latest_quotes_and_each_minute_once(
     host: str, run_on: RunOn, postgres: str, tmp_path: Path
 ) -> None:
     # A file, for Spark of an earlier test has the environment of its own start.
     (tmp_path / "secret").write_text(SECRET)
-    dsn, random = database(postgres, f"quotes_{host}"), Random(7)
-    (tmp_path / "in").mkdir()
-    (tmp_path / "quotes.sql").write_text(QUOTES.format(dsn=dsn, secret=tmp_path / "secret"))
-    for number, end in enumerate(["--available-now", "--until-end"]):
-        add_quotes(tmp_path, random, 2 * number)
-        add_quotes(tmp_path, random, 2 * number + 1)
-        ran = run_on(host, "quotes.sql", end, "--checkpoint", tmp_path / "state", folder=tmp_path)
-        assert ran.returncode == 0, ran.stderr
-    duckdb.sql(f"CREATE OR REPLACE TABLE quotes AS FROM read_csv('{tmp_path}/in/*.csv')")
-    assert fetched(dsn, "SELECT symbol, price FROM board ORDER BY 1, 2") == duckdb.sql(LATEST).fetchall()
-    assert fetched(dsn, STORED) == duckdb.sql(MINUTES).fetchall()
+    dsn = database(postgres, f"quotes_{host}")
+    run_in_two_parts(run_on, host, SINKS.format(dsn=dsn, secret=tmp_path / "secret"), tmp_path)
+    stored = fetched(dsn, "SELECT symbol, price FROM board ORDER BY 1, 2"), fetched(dsn, STORED)
+    assert stored == expected_of(tmp_path)
     kept = [path for path in (tmp_path / "state").rglob("*") if path.is_file()]
     assert kept and not [path for path in kept if SECRET.encode() in path.read_bytes()]
 

@@ -12,17 +12,14 @@ import millrace as mr
 from millrace.api.http.server import Server
 from millrace.dashboard import sampler as sampling
 from tests.e2e.commands import wait_for
+from tests.unit.api.pushed_run import pushed_run
 
 
 @pytest.fixture
 def handle(monkeypatch: pytest.MonkeyPatch) -> Iterator[mr.Handle]:
     monkeypatch.setattr(sampling, "EVERY", 0.02)
-    network = mr.Network()
-    stream = network.stream("s", "k STRING, ts TIMESTAMP", time="ts", source=mr.Pushed())
-    network.query("all", stream)
-    handle = network.run(on="local", background=True)
-    yield handle
-    handle.stop()
+    with pushed_run() as handle:
+        yield handle
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import pytest
 import millrace as mr
 from millrace.api.http.access_rules import AccessRules
 from millrace.api.http.server import Server
+from tests.unit.api.pushed_run import pushed_run
 
 TOKEN = "a token that nobody guesses"
 ADD = json.dumps({"sql": "ADD QUERY more AS SELECT k FROM s"})
@@ -20,12 +21,8 @@ ADD = json.dumps({"sql": "ADD QUERY more AS SELECT k FROM s"})
 
 @pytest.fixture
 def handle() -> Iterator[mr.Handle]:
-    network = mr.Network()
-    stream = network.stream("s", "k STRING, ts TIMESTAMP", time="ts", source=mr.Pushed())
-    network.query("all", stream)
-    handle = network.run(on="local", background=True)
-    yield handle
-    handle.stop()
+    with pushed_run() as handle:
+        yield handle
 
 
 @pytest.fixture

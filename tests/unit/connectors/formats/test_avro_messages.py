@@ -6,9 +6,7 @@ import io
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +18,7 @@ from millrace.connectors.formats.decoded import Decoded
 from millrace.connectors.formats.decoders import open_decoder
 from millrace.connectors.source import Unreachable
 from millrace.errors import RequestError, RunError
+from tests.schema_registry import registry
 
 fastavro = pytest.importorskip("fastavro", reason="fastavro is not installed: pip install 'millrace[avro]'")
 
@@ -46,24 +45,10 @@ def decode(values: list[bytes | None], **options: str) -> Decoded:
 
 
 @pytest.fixture(scope="module")
-def registry() -> Iterator[str]:
-    """The address of a registry with the schemas 1 and 2; that of "me" with the password "pw" alone."""
-
-    class Answers(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            known = {"/schemas/ids/1": OLD, "/schemas/ids/2": NEW}.get(self.path)
-            refused = self.headers.get("Authorization") not in (None, "Basic bWU6cHc=")
-            self.send_response(401 if refused else 200 if known else 404)
-            self.end_headers()
-            self.wfile.write(json.dumps({"schema": json.dumps(known)}).encode())
-
-        def log_message(self, *_: object) -> None: ...
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
-    Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+def address() -> Iterator[str]:
+    """Of a registry with the schemas 1 and 2; refuses a login, unless it is "me" with the password "pw"."""
+    with registry({1: OLD, 2: NEW}, login="Basic bWU6cHc=") as found:
+        yield found
 
 
 @given(rows=st.lists(st.tuples(st.text(max_size=5) | st.none(), st.integers(-(2**63), 2**63 - 1)), max_size=10))
@@ -80,11 +65,11 @@ def test_a_schema_may_stand_in_a_file_and_lack_columns(tmp_path: Path) -> None:
     assert found.rows.to_pylist() == [{"word": "a", "count": 1, "at": None}, dict.fromkeys(COLUMNS.names)]
 
 
-def test_each_message_is_read_by_the_schema_that_it_names(registry: str) -> None:
+def test_each_message_is_read_by_the_schema_that_it_names(address: str) -> None:
     values = [record(OLD, {"word": "a", "count": 1}, 1), record(NEW, {"word": None, "count": 2, "at": AT}, 2)]
-    assert decode([*values, values[0]], schema_registry=registry).rows.column("count").to_pylist() == [1, 2, 1]
+    assert decode([*values, values[0]], schema_registry=address).rows.column("count").to_pylist() == [1, 2, 1]
     given = {"registry_username": "me", "registry_password": "pw"}
-    assert decode(values[:1], schema_registry=registry, **given).rows.num_rows == 1
+    assert decode(values[:1], schema_registry=address, **given).rows.num_rows == 1
 
 
 @pytest.mark.parametrize(
@@ -97,9 +82,9 @@ def test_each_message_is_read_by_the_schema_that_it_names(registry: str) -> None
         (record(OLD, {"word": "a", "count": 1}, 1) + b"more", "is not a record of its schema"),
     ],
 )
-def test_what_is_no_record_is_set_aside_with_the_reason(registry: str, value: bytes, reason: str) -> None:
+def test_what_is_no_record_is_set_aside_with_the_reason(address: str, value: bytes, reason: str) -> None:
     good = record(OLD, {"word": "a", "count": 1}, 1)
-    found = decode([good, value, good], schema_registry=registry)
+    found = decode([good, value, good], schema_registry=address)
     assert found.kept.tolist() == [0, 2]
     assert found.explain(1).reason == reason
 
@@ -112,10 +97,10 @@ def test_a_value_that_does_not_fit_its_column_is_set_aside() -> None:
     assert found.explain(1).reason == "is not a valid BIGINT"
 
 
-def test_a_registry_that_refuses_or_does_not_answer_is_an_error(registry: str) -> None:
+def test_a_registry_that_refuses_or_does_not_answer_is_an_error(address: str) -> None:
     value = record(OLD, {"word": "a", "count": 1}, 1)
     with pytest.raises(RunError, match="refuses"):
-        decode([value], schema_registry=registry, registry_username="me", registry_password="wrong")
+        decode([value], schema_registry=address, registry_username="me", registry_password="wrong")
     with pytest.raises(Unreachable, match="does not answer"):
         decode([value], schema_registry="http://127.0.0.1:1")
 
