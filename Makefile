@@ -27,8 +27,7 @@ demo: setup java ## run the demonstration
 	$(BIN)/millrace demo
 
 test: setup java ## run every test, as continuous integration does
-	$(BIN)/python -m pytest $(LANES) 5 -m "not alone and not long"
-	$(BIN)/python -m pytest -m "alone and not long" tests/e2e
+	$(BIN)/python -m pytest $(LANES) 5 -m "not long"
 
 long: setup java ## run the tests that take minutes each: kills at random moments; properties with ten times the examples
 	$(BIN)/python -m pytest -m long

@@ -91,8 +91,7 @@ def _turn(item: pytest.Item, slow: Container[str]) -> tuple[int, bool]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put tests in the order in which workers take them; those that run alone are in one folder, see Makefile."""
-    assert all("/e2e/" in item.nodeid for item in items if item.get_closest_marker("alone"))
+    """Put tests in the order in which workers take them."""
     slow = {item.nodeid.partition("::")[0] for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: _turn(item, slow))
 

@@ -7,7 +7,6 @@ Rules:
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from statistics import median
 from typing import Any, Protocol
@@ -19,6 +18,7 @@ import pyarrow.compute as pc
 
 from millrace.hosts.local.pace import PacedInput
 from millrace.hosts.report import Report
+from millrace.hosts.system_clock import SystemClock
 
 Numbers = npt.NDArray[np.int64]
 Key = tuple[str, str]
@@ -76,17 +76,18 @@ class Valued:
 class Seen:
     """Who is given the results of a run over quotes that are replayed at a speed."""
 
-    def __init__(self, quotes: pa.Table, speed: float) -> None:
+    def __init__(self, quotes: pa.Table, speed: float, clock: SystemClock | None = None) -> None:
         self.quotes = quotes
         self.first = quotes.column("ts")[0]
         self.results_so_far = 0
         self._speed = speed
+        self._clock = clock or SystemClock()
         self._began: int | None = None
         self._given: list[tuple[int, pa.Table]] = []
 
     def begin(self, at: int | None = None) -> None:
         """The first quote comes now, or came at a moment."""
-        self._began = _now() if at is None else at
+        self._began = self._clock.now() if at is None else at
 
     def paced(self, source: PacedInput) -> None:
         """The first quote came when the host's own pace says."""
@@ -95,7 +96,7 @@ class Seen:
 
     def results(self, query: str, rows: pa.Table) -> None:
         """Take results, as a listener of the run."""
-        self._given.append((_now(), rows))
+        self._given.append((self._clock.now(), rows))
         self.results_so_far += rows.num_rows
 
     def valued(self, run: Run, seconds: float) -> Valued:
@@ -153,7 +154,3 @@ def _of(rows: pa.Table, key: Key) -> pa.ChunkedArray:
 def _micros(times: pa.ChunkedArray) -> Numbers:
     micros: Numbers = times.cast(pa.int64()).to_numpy()
     return micros
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000

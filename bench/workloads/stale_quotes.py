@@ -14,10 +14,10 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import duckdb
@@ -33,6 +33,7 @@ from millrace.hosts.report import Listeners
 from millrace.hosts.run_options import RunOptions
 from millrace.hosts.spark.host import SparkRun
 from millrace.hosts.spark.session.session import open_session
+from millrace.hosts.system_clock import SystemClock
 from millrace.language import parse_network
 from millrace.plan.nodes.query_network import QueryNetwork
 
@@ -66,6 +67,8 @@ class Overload:
     speed: float
     micros: int = MICROS
     seconds: float = SECONDS
+    clock: SystemClock = field(default_factory=SystemClock)
+    """The local host's."""
 
     def network(self, source: Path, queue: str, replay: str = "", budget: str = "") -> QueryNetwork:
         """The query with a kind of queue."""
@@ -136,11 +139,11 @@ def local(overload: Overload, queue: str) -> Valued:
     """The local host, which paces the stream itself."""
     source = overload.folder / "quotes.parquet"
     pq.write_table(overload.quotes, source)
-    seen = Seen(overload.quotes, overload.speed)
+    seen = Seen(overload.quotes, overload.speed, overload.clock)
     network = overload.network(source, queue, replay=f"REPLAY BY ts SPEED {overload.speed:g}")
-    run = LocalRun(network, listeners=Listeners(results=seen.results))
+    run = LocalRun(network, listeners=Listeners(results=seen.results), clock=overload.clock)
     with _working(run):
-        time.sleep(overload.seconds)
+        overload.clock.wait(Event(), overload.seconds)
     paced = run.intake.inputs["quotes"]
     assert isinstance(paced, PacedInput)
     seen.paced(paced)

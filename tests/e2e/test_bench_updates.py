@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import doctest
+import importlib
+import math
 import os
 from pathlib import Path
 from random import Random
+from threading import Event, current_thread
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +25,7 @@ from bench.systems.engines import local as local_engine
 from bench.systems.queue_speed import KEEPERS, Load, bytes_a_key, measured
 from bench.workloads import stale_quotes
 from bench.workloads.stale_quotes import Overload, local, table
+from tests.counted_clock import CountedClock
 
 pytestmark = pytest.mark.slow
 
@@ -73,7 +77,31 @@ def test_staleness_from_outside_is_that_of_looking_at_every_microsecond(seed: in
     assert found == pytest.approx(total / (until - due[0]))
 
 
-@pytest.mark.alone
+class UntilItsEnd(CountedClock):
+    """Stands still at its end, for which the thread that made it waits."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end, self._asker, self._reached = math.inf, current_thread(), Event()
+        super().__init__()
+        self._end = self.time + round(seconds * 1e6)
+
+    @property
+    def time(self) -> int:
+        return self._time
+
+    @time.setter
+    def time(self, time: int) -> None:
+        self._time = min(time, self._end)
+        if self._time == self._end:
+            self._reached.set()
+
+    def wait(self, woken: Event, seconds: float) -> None:
+        if current_thread() is self._asker:
+            assert self._reached.wait(300)
+        else:
+            super().wait(woken, seconds)
+
+
 def test_staleness_seen_from_outside_is_what_the_queue_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(stale_quotes.EXAMPLES))
     count = 6_000
@@ -81,14 +109,22 @@ def test_staleness_seen_from_outside_is_what_the_queue_says(tmp_path: Path, monk
     times = pa.array(np.arange(count) * 1_000).cast(pa.timestamp("us", tz="UTC"))
     quotes = pa.table({**columns, "bid": np.ones(count), "ask": np.ones(count), "ts": times})
     found = {}
+
+    def middle(bid: float, ask: float, micros: int) -> float:
+        clock.time += micros
+        return (bid + ask) / 2
+
+    monkeypatch.setattr(importlib.import_module("slow_quotes"), "middle", middle)
     for queue in ("append", "inplace"):
         (tmp_path / queue).mkdir()
-        found[queue] = local(Overload(quotes, tmp_path / queue, speed=1.0, micros=4_000, seconds=3.0), queue)
+        clock = UntilItsEnd(3.0)
+        overload = Overload(quotes, tmp_path / queue, speed=1.0, micros=4_000, seconds=3.0, clock=clock)
+        found[queue] = local(overload, queue)
     assert found["append"].mean > 3 * found["inplace"].mean
     for each in found.values():
         told = sum(each.by_queue.values()) / len(each.by_queue)
-        # What is made of results until they are handed on, and of the run until it stops, is not in both.
-        assert each.mean == pytest.approx(told, rel=0.3, abs=30)
+        # What is made of results until they are handed on is not in both.
+        assert each.mean == pytest.approx(told, rel=1e-3)
     assert len(table(found)) == 1 + 4 + 2
 
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from queue import SimpleQueue
-from threading import Event, Thread
+from threading import Thread
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +21,8 @@ import pytest
 import millrace as mr
 from millrace.hosts.local.host import LocalRun
 from millrace.hosts.report import Listeners
-from millrace.hosts.system_clock import SystemClock
 from millrace.language import parse_network
+from tests.counted_clock import STEP, CountedClock
 
 pytestmark = pytest.mark.slow
 
@@ -37,32 +37,9 @@ SECONDS = 6
 SLOW = (1.2, 3.0, 5.8)
 PAIRS = 100
 MILLISECOND = 1_000
-STEP = 50
-"""Microseconds of a step of the kernel, by the counted clock."""
 
 Latencies = npt.NDArray[np.int64]
 """How long the result of each row took, in microseconds."""
-
-
-class CountedClock(SystemClock):
-    """A clock that moves by steps of the kernel, which all take the same time, by sleep, and by a little per look."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.time = 1_700_000_000_000_000
-
-    def wall(self) -> int:
-        self.time += 1
-        return self.time
-
-    def elapsed(self) -> int:
-        return self.time
-
-    def wait(self, woken: Event, seconds: float) -> None:
-        self.time += max(1, round(seconds * 1e6))
-
-    def spend(self, node: str, rows: int, ets: bool = False) -> None:
-        self.time += STEP
 
 
 def script(names: Sequence[str], source: str) -> str:
