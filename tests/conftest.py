@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import re
@@ -102,9 +103,9 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-def pytest_unconfigure() -> None:
-    """Let Python tidy up at its end; some packages complain of what it leaves."""
-    gc.unfreeze()
+# Let Python tidy up at its end; some packages complain of what it leaves. Not before: pytest looks for garbage five
+# times, and xdist interrupts a worker that takes seconds to end.
+atexit.register(gc.unfreeze)
 
 
 class Lanes(LoadScopeScheduling):  # type: ignore[misc]

@@ -155,7 +155,7 @@ def killed_in_a_change(kill: Kill, query: str, run: list[object], folder: Path, 
         Started(*run, "--trigger", "100 milliseconds", folder=folder) as started,
     ):
         # Once rows have been read a query that is added has a start.
-        wait_for(lambda: newest(folder) > before, 120)
+        wait_for(lambda: newest(folder) > before)
         running(folder)
         added = Asking(folder, ADD.format(query, folder))
         added.join()

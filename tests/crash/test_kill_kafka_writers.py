@@ -66,7 +66,7 @@ def test_a_spark_run_killed_in_its_transaction_repeats_and_loses_nothing(kafka: 
     run = ["run", to_topic(tmp_path, kafka, "spark_kills"), "--master", "local[2]", "--checkpoint", "state"]
     for kill in ON_THE_WAY:
         with killing(kill) as struck, Started(*run, "--trigger", "100 milliseconds", folder=tmp_path):
-            wait_for(struck, 240)
+            wait_for(struck)
     ended = millrace(*run, "--until-end", folder=tmp_path)
     assert ended.returncode == 0, ended.stderr
     assert rows(kafka, "spark_kills") == expected(3)

@@ -54,7 +54,7 @@ def test_a_killed_run_with_two_levels_goes_on_and_repeats_nothing(tmp_path: Path
         seen = committed(tmp_path)
         with Started(*run, "--trigger", "100 milliseconds", folder=tmp_path):
             # The record is the sink's last act, and Spark has yet to write its own.
-            wait_for(lambda seen=seen: len(committed(tmp_path) - seen) >= 2, 150)
+            wait_for(lambda seen=seen: len(committed(tmp_path) - seen) >= 2)
             time.sleep(pause)
         add_minute(tmp_path, files)
         files += 1

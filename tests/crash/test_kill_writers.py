@@ -71,7 +71,7 @@ def test_a_spark_run_killed_on_the_way_to_a_table_repeats_and_loses_nothing(post
     # In the open transaction, and between it and the record of the micro-batch.
     for kill in (Kill(f"{WRITER}.copy", "after"), Kill(f"{WRITER}.write", "after")):
         with killing(kill) as struck, Started(*run, "--trigger", "100 milliseconds", folder=tmp_path):
-            wait_for(struck, 240)
+            wait_for(struck)
     ended = millrace(*run, "--until-end", folder=tmp_path)
     assert ended.returncode == 0, ended.stderr
     assert rows(dsn) == expected(3)

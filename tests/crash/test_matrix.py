@@ -140,7 +140,7 @@ def test_a_run_that_is_killed_there_has_shown_no_row_twice(kill: Kill, site: Sit
     site.grow(2)
     with killing(kill) as struck, site.start() as run:
         wait_for(lambda: struck() or run.process.poll() is not None, PATIENCE)
-        assert run.process.wait(30) == -9, run.process.communicate()
+        assert run.process.wait(300) == -9, run.process.communicate()
     assert struck()
     site.check_so_far()
 

@@ -57,7 +57,7 @@ class Cluster:
             for each in [*children_of(process.pid), process.pid]:
                 with suppress(ProcessLookupError):
                     os.kill(each, signal.SIGKILL)
-            process.wait(30)
+            process.wait(300)
 
     def state(self) -> dict[str, Any] | None:
         """What the master says of its workers and applications; None if it does not answer."""

@@ -105,14 +105,14 @@ class Started:
     def interrupt(self, *, everything: bool = False) -> tuple[int, str, str]:
         """End it as Ctrl-C does: the exit code, and what it said."""
         (os.killpg if everything else os.kill)(self.process.pid, signal.SIGINT)
-        out, err = self.process.communicate(timeout=60)
+        out, err = self.process.communicate(timeout=300)
         return self.process.returncode, out, err
 
     def kill(self) -> None:
         """End it and all that it started, at once."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.communicate(timeout=60)
+        self.process.communicate(timeout=300)
 
 
 def chatter(said: str) -> list[str]:

@@ -22,7 +22,7 @@ ELSEWHERE = ("kafka_sink", "postgres", "postgres_sink", "quotes_overload", "slow
 
 def output_of(*arguments: str) -> list[str]:
     ran = subprocess.run(
-        [sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=120, env=environment()
+        [sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=300, env=environment()
     )
     assert ran.returncode == 0, ran.stderr
     return rows(ran.stdout)

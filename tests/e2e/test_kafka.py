@@ -208,7 +208,7 @@ def test_a_topic_that_is_deleted_stops_the_run_and_nothing_else(kafka: Broker) -
     eventually(lambda: column(handle.results("q")), [0])
     kafka.delete(topic)
     with pytest.raises(RunError, match='"deleted'):
-        handle.wait(60)
+        handle.wait(300)
 
 
 def test_a_topic_that_was_made_anew_is_not_read_on(kafka: Broker, tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ def test_a_right_that_is_taken_away_ends_the_run_and_what_it_missed_comes_later(
     kafka.forbid(topic if end == "source" else out)
     kafka.send(topic, [message(0, 1, n=1)])
     with pytest.raises(RunError, match="Topic authorization failed") as caught:
-        handle.wait(60)
+        handle.wait(300)
     assert topic in str(caught.value) and "right" in caught.value.hint
     assert numbers(kafka, out) == [0]
     copied(kafka, topic, out, tmp_path).run(on="local", checkpoint=tmp_path / "c", until="available")
@@ -164,7 +164,7 @@ def test_a_topic_of_results_that_is_deleted_ends_the_run_and_gets_the_rest_when_
     kafka.delete(out)
     kafka.send(topic, [message(0, 1, n=1)])
     with pytest.raises(RunError, match=f'has no topic "{out}"'):
-        handle.wait(60)
+        handle.wait(300)
     kafka.create(out)
     copied(kafka, topic, out, tmp_path).run(on="local", checkpoint=tmp_path / "c", until="available")
     assert numbers(kafka, out) == [1]
@@ -183,7 +183,7 @@ def test_a_broker_that_falls_silent_is_waited_for_and_then_an_error(
     eventually(lambda: numbers(kafka, out), [0, 1])
     monkeypatch.setattr("millrace.connectors.partitioned_input.PATIENCE", 0.5)
     with kafka.paused(), pytest.raises(Unreachable, match='does not answer for stream "s"'):
-        handle.wait(60)
+        handle.wait(300)
     with kafka.paused(), pytest.raises(Unreachable, match='does not answer for stream "s"'):
         copied(kafka, topic, out, tmp_path).run(on="local", checkpoint=tmp_path / "c", until="available")
     kafka.send(topic, [message(0, 2, n=2)])

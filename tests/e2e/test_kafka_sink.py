@@ -52,7 +52,7 @@ def test_a_topic_that_is_not_there_is_said_before_anything_is_read(kafka: Broker
 def test_the_example_gives_its_output_and_is_on_its_page(kafka: Broker) -> None:
     example = ROOT / "examples" / "kafka_sink.py"
     command = [sys.executable, example, kafka.bootstrap_servers]
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, env=environment())
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, env=environment())
     assert ran.returncode == 0, ran.stderr
     assert sorted(ran.stdout.splitlines()) == sorted(example.with_suffix(".out").read_text().splitlines())
     queries = example.read_text().split('"' * 3)[3]

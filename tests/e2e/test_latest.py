@@ -71,8 +71,8 @@ def add_first(folder: Path) -> None:
 
 def asked_at_work(folder: Path) -> None:
     """Ask a run that is at work."""
-    wait_for((folder / "state" / "control" / "listening").exists, seconds=180)
-    wait_for(lambda: prices(folder, waiting=True) == FIRST, seconds=180)
+    wait_for((folder / "state" / "control" / "listening").exists)
+    wait_for(lambda: prices(folder, waiting=True) == FIRST)
     add(folder, 2, ("A", 1, 10.5), ("C", 1, 3.0))
     wait_for(lambda: prices(folder, waiting=True) == SECOND)
     assert prices(folder) == SECOND
@@ -141,7 +141,7 @@ def test_who_follows_sees_what_changes_until_the_run_ends(tmp_path: Path) -> Non
         add(tmp_path, 2, ("B", 1, 8.0))
         assert follows.stdout.readline() == "B\t1\t8.0\n"
         started.interrupt()
-        assert follows.wait(30) == 0
+        assert follows.wait(300) == 0
 
 
 def test_wrong_requests_say_what_to_do(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_a_run_is_served_over_http_and_says_where(tmp_path: Path, command: list[
         url = line.removeprefix("serving on ").strip()
 
         def answer() -> Any:
-            with urlopen(f"{url}/latest/prices", timeout=10) as found:
+            with urlopen(f"{url}/latest/prices", timeout=300) as found:
                 return json.loads(found.read())
 
         wait_for(lambda: answer() == [{"symbol": "A", "venue": 1, "price": 7.0}])

@@ -56,7 +56,7 @@ def test_a_scraper_sees_what_was_put_in_while_a_run_works(tmp_path: Path) -> Non
         assert started.process.stderr is not None
         url = re.search(r"http://\S+", started.process.stderr.readline())
         assert url is not None
-        wait_for(lambda: value(scrape(url[0]), "millrace_rows_in_total", stream="a") == 5, 30)
+        wait_for(lambda: value(scrape(url[0]), "millrace_rows_in_total", stream="a") == 5)
         before = time.time()
         found = scrape(url[0])
         after = time.time()
@@ -81,7 +81,7 @@ def test_a_scraper_sees_what_was_put_in_while_a_run_works(tmp_path: Path) -> Non
         grown_by_clock(url[0], operator)
         add(tmp_path, "b", 1, f"1,{text_of(start + timedelta(seconds=60))}")
         add(tmp_path, "a", 2, f"1,{text_of(start + timedelta(seconds=61))}")
-        wait_for(lambda: value(scrape(url[0]), "millrace_rows_out_total", query="both") == 3, 30)
+        wait_for(lambda: value(scrape(url[0]), "millrace_rows_out_total", query="both") == 3)
         assert started.interrupt()[0] == 0
     written = [line for path in sorted((tmp_path / "out").glob("part-*")) for line in path.read_text().splitlines()[1:]]
     assert len(written) == 3

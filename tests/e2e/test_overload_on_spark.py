@@ -93,7 +93,7 @@ def test_under_overload_micro_batches_stay_within_their_interval_and_answers_fre
     write(tmp_path / "s")
     log = CommitLog(tmp_path / "state" / "commits")
     with live_run(tmp_path, spark_session) as run:
-        wait_for(lambda: ((log.newest() or {}).get("sources") or {"s": {"files": 0}})["s"]["files"] == FILES, 120)
+        wait_for(lambda: ((log.newest() or {}).get("sources") or {"s": {"files": 0}})["s"]["files"] == FILES)
     check_accounts(run)
     records = [record for _, record in log.records()]
     sizes = [sum(later.values()) - sum(earlier.values()) for earlier, later in pairwise([{}, *map(let_go, records)])]
@@ -131,12 +131,12 @@ def test_another_queue_is_taken_to_while_rows_wait(tmp_path: Path, spark_session
     net.query("q", stream.select("k", "v"), settings={"queue": "append", "budget": "100 rows"})
     handle = net.run(on="spark", checkpoint=tmp_path / "state", trigger="500 milliseconds")
     try:
-        wait_for(lambda: handle.metrics().queues and handle.metrics().queues["q"].let_go >= 200, 120)
+        wait_for(lambda: handle.metrics().queues and handle.metrics().queues["q"].let_go >= 200)
         before = handle.metrics().queues["q"]
         assert (before.policy, before.let_go % 100, before.superseded) == ("append", 0, 0)
         assert before.waiting == FILES * ROWS - before.let_go
         handle.alter("q", queue="inplace")
-        wait_for(lambda: handle.metrics().queues["q"].waiting == 0, 120)
+        wait_for(lambda: handle.metrics().queues["q"].waiting == 0)
         after = handle.metrics().queues["q"]
         assert after.policy == "inplace"
         # What left while the change was on its way, and then one row a key.

@@ -50,11 +50,11 @@ def test_rows_and_answers_are_pushed_and_pulled(tmp_path: Path, monkeypatch: pyt
             "prices", lambda rows: seen.update({each["symbol"]: each["price"] for each in rows.to_pylist()})
         )
         ticks.push([row(1, symbol="X", price=7.0), row(1, symbol="Y", price=8.0)])
-        wait_for(lambda: seen == {"X": 7.0, "Y": 8.0}, 120)
+        wait_for(lambda: seen == {"X": 7.0, "Y": 8.0})
         ticks.push([row(2, symbol="X", price=9.0)])
-        wait_for(lambda: prices(handle) == {"X": 9.0, "Y": 8.0}, 120)
+        wait_for(lambda: prices(handle) == {"X": 9.0, "Y": 8.0})
         assert handle.latest("prices", "Z") is None
-        wait_for(lambda: handle.latest("doubled", "A") == {"symbol": "A", "twice": 2.0}, 120)
+        wait_for(lambda: handle.latest("doubled", "A") == {"symbol": "A", "twice": 2.0})
         assert handle.latest("doubled", "A", refresh=True) == {"symbol": "A", "twice": 4.0}
         assert set(handle.staleness("prices").column_names) >= {"symbol", "queue_now", "application_now"}
         wait_for(lambda: files() == ["00000001.parquet"])
@@ -67,12 +67,12 @@ def test_rows_and_answers_are_pushed_and_pulled(tmp_path: Path, monkeypatch: pyt
     try:
         assert prices(handle) == {"X": 9.0, "Y": 8.0}
         ticks.push([row(3, symbol="Y", price=1.0)])
-        wait_for(lambda: prices(handle) == {"X": 9.0, "Y": 1.0}, 120)
+        wait_for(lambda: prices(handle) == {"X": 9.0, "Y": 1.0})
         assert files()[-1] == "00000002.parquet"
         handle.drop("prices")
         commits = CommitLog(tmp_path / "state" / "commits")
-        wait_for(lambda: "ticks" not in (commits.newest() or {})["sources"], 120)
+        wait_for(lambda: "ticks" not in (commits.newest() or {})["sources"])
         handle.add("ADD QUERY again AS SELECT symbol, price FROM ticks")
-        wait_for(lambda: (handle.latest("again", "Y") or {}).get("price") == 1.0, 120)
+        wait_for(lambda: (handle.latest("again", "Y") or {}).get("price") == 1.0)
     finally:
         handle.stop()

@@ -106,7 +106,7 @@ def test_on_demand_ets_cost_less_than_a_millisecond() -> None:
         """Milliseconds until a row's result, by the clock and of the processor."""
         began, worked = time.perf_counter(), time.process_time()
         sources[f"fast_{name}"].push({"v": 0.5, "due": 0})
-        return (results.get(timeout=60) - began) * 1e3, (time.process_time() - worked) * 1e3
+        return (results.get(timeout=300) - began) * 1e3, (time.process_time() - worked) * 1e3
 
     with running(sources, results):
         found = np.array([(took("on_demand"), took("latent")) for _ in range(PAIRS)])

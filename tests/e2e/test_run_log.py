@@ -61,7 +61,7 @@ def test_a_run_tells_its_start_its_rows_and_its_end(host: str, tmp_path: Path, r
 def test_changes_and_the_stop_are_told_while_a_run_works(tmp_path: Path) -> None:
     script = project(tmp_path)
     with Started("run", script, "--on", "local", "--control", "c", "--log", "json", folder=tmp_path) as started:
-        wait_for((tmp_path / "c" / "listening").exists, 60)
+        wait_for((tmp_path / "c" / "listening").exists)
         asked = "ADD QUERY more AS SELECT k FROM a"
         assert millrace("control", "c", asked, folder=tmp_path).returncode == 0
         assert millrace("control", "c", "DROP QUERY more", folder=tmp_path).returncode == 0

@@ -32,7 +32,7 @@ def watching(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[s
     finally:
         if process.poll() is None:
             process.kill()
-        process.wait(timeout=60)
+        process.wait(timeout=300)
 
 
 def add_minute(folder: Path, minute: int) -> None:
@@ -58,7 +58,7 @@ def test_a_mistake_is_shown_and_the_old_run_goes_on_until_a_good_save_keeps_its_
         add_minute(tmp_path, 2)
         wait_for(lambda: "00:02:00\t2\n" in said()[0] and "# rows_of_a\nk\na\n" in said()[0])
         os.kill(process.pid, signal.SIGINT)
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=300) == 0
     out, err = said()
     assert out.count("00:01:00\t2\n") == 1, "state was kept: nothing is counted again"
     assert "Traceback" not in err and err.count("rows in ") == 2
@@ -92,4 +92,4 @@ def test_after_its_end_a_run_waits_for_the_next_save_even_if_the_first_text_was_
         wait_for(lambda: said()[0].endswith("# query_1\nk\na\nb\n"))
         wait_for(lambda: said()[1].count("waiting until q.sql is saved") == 3)
         os.kill(process.pid, signal.SIGINT)
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=300) == 0

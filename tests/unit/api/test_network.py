@@ -139,7 +139,7 @@ def test_a_live_run_goes_on_until_it_is_stopped() -> None:
 
     def feed() -> Iterator[list[dict[str, Any]]]:
         yield rows(("x", 1, 1))
-        release.wait(60)
+        release.wait(300)
         yield rows(("x", 2, 2))
         while True:
             time.sleep(0.01)

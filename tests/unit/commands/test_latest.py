@@ -38,7 +38,7 @@ class Follower:
 
     def all(self) -> list[dict[str, Any]]:
         """What was shown until the end."""
-        self._thread.join(20)
+        self._thread.join(300)
         assert not self._thread.is_alive() and self.error is None
         return self.rows
 
@@ -61,7 +61,7 @@ def shown(symbol: str, price: float) -> dict[str, Any]:
 def ended(monkeypatch: pytest.MonkeyPatch) -> Event:
     """The next look comes after the run has ended, for that is when the test sets this."""
     event = Event()
-    monkeypatch.setattr(millrace.commands.latest, "time", SimpleNamespace(sleep=lambda seconds: event.wait(60)))
+    monkeypatch.setattr(millrace.commands.latest, "time", SimpleNamespace(sleep=lambda seconds: event.wait(300)))
     return event
 
 
@@ -74,7 +74,7 @@ def test_who_follows_sees_the_last_answers_of_a_run_with_and_without_a_checkpoin
     ticks.push([tick(1, "A", 7.0)])
     handle.latest("prices", refresh=True)
     follower = Follower(tmp_path / "control")
-    assert follower.begun.wait(60)
+    assert follower.begun.wait(300)
     ticks.push([tick(2, "A", 8.0), tick(2, "B", 9.0)])
     handle.latest("prices", refresh=True)
     handle.stop()
@@ -87,12 +87,12 @@ def test_who_follows_sees_the_last_answers_of_a_run_that_fails(tmp_path: Path, e
     ticks = mr.Pushed()
     handle = running(ticks, control=tmp_path / "control")
     follower = Follower(tmp_path / "control")
-    assert follower.begun.wait(60)
+    assert follower.begun.wait(300)
     ticks.push([tick(1, "A", 7.0)])
     handle.latest("prices", refresh=True)
     ticks.push([{"symbol": "A", "price": "much", "ts": "1970-01-01 00:00:02"}])
     with pytest.raises(RunError, match="do not fit"):
-        handle.wait(60)
+        handle.wait(300)
     ended.set()
     assert follower.all() == [shown("A", 7.0)]
 
@@ -120,7 +120,7 @@ def test_a_run_that_ends_while_it_is_asked_ends_those_who_follow_quietly(
 def test_who_follows_a_run_does_not_go_on_with_the_next_one(tmp_path: Path, ended: Event) -> None:
     handle = running(mr.Pushed(), control=tmp_path / "control")
     follower = Follower(tmp_path / "control")
-    assert follower.begun.wait(60)
+    assert follower.begun.wait(300)
     handle.stop()
     ticks = mr.Pushed()
     handle = running(ticks, control=tmp_path / "control")

@@ -64,7 +64,7 @@ def test_a_push_waits_until_the_run_has_taken_rows() -> None:
     source.push([ROW] * 2)
     thread = in_a_thread(lambda: pushed.append(source.push(ROW, timeout=None)))
     assert sum(len(rows) for _, rows in taken(source, 2)) == 2
-    thread.join(60)
+    thread.join(300)
     assert pushed == [None] and taken(source, 2)[0][1] == ROW
 
 

@@ -41,7 +41,7 @@ class Fed:
 
 def received(handle: mr.Handle, stream: str, rows: int) -> None:
     """Wait until the run has received so many rows of a stream."""
-    wait_for(lambda: (found := handle.metrics().sources.get(stream)) is not None and found.received >= rows, 10)
+    wait_for(lambda: (found := handle.metrics().sources.get(stream)) is not None and found.received >= rows)
 
 
 def row(second: float, **values: Any) -> dict[str, Any]:

@@ -153,7 +153,7 @@ def test_a_dead_partition_does_not_stall_a_dataframe_on_spark(tmp_path: Path, sp
     handle = net.run(on="spark", background=True, trigger="200 milliseconds", checkpoint=tmp_path / "state")
     try:
         # The last link has been dead since the second window, and Spark has rows in every micro-batch.
-        wait_for(lambda: handle.results("q").num_rows >= 4, 120)
+        wait_for(lambda: handle.results("q").num_rows >= 4)
         assert handle.metrics().sources["s"].late == 0
     finally:
         handle.stop()

@@ -31,7 +31,7 @@ def server(handle: mr.Handle) -> Server:
 
 
 def answered(server: Server, method: str, path: str, body: str | None = None, **headers: str) -> tuple[int, Any]:
-    connection = HTTPConnection("127.0.0.1", server.port, timeout=30)
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=300)
     connection.request(method, path, body, {name.replace("_", "-"): text for name, text in headers.items()})
     answer = connection.getresponse()
     found = answer.status, answer.read()
@@ -128,7 +128,7 @@ def test_the_text_that_is_shown_has_no_secrets(server: Server, handle: mr.Handle
 
 
 def test_the_page_may_load_its_own_files_alone(server: Server) -> None:
-    connection = HTTPConnection("127.0.0.1", server.port, timeout=30)
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=300)
     connection.request("GET", "/")
     policy = connection.getresponse().headers["Content-Security-Policy"]
     connection.close()

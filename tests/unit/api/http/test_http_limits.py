@@ -37,11 +37,11 @@ def server(ticks: mr.Pushed) -> Iterator[Server]:
 
 
 def connected(server: Server) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", server.port), timeout=30)
+    return socket.create_connection(("127.0.0.1", server.port), timeout=300)
 
 
 def answered(server: Server, method: str, path: str, **headers: str) -> tuple[int, Any]:
-    connection = HTTPConnection("127.0.0.1", server.port, timeout=30)
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=300)
     connection.request(method, path, headers={name.replace("_", "-"): text for name, text in headers.items()})
     answer = connection.getresponse()
     found = answer.status, answer.read()
@@ -65,8 +65,8 @@ def test_one_connection_too_many_is_turned_away_and_another_is_answered_when_one
     monkeypatch.setattr(http_limits, "CONNECTIONS", 2)
     with connected(server), connected(server):
         # Those before it are accepted in their order, but counted a moment later.
-        wait_for(lambda: answered(server, "GET", "/queries")[0] == 503, 60)
-    wait_for(lambda: answered(server, "GET", "/queries")[0] != 503, 60)
+        wait_for(lambda: answered(server, "GET", "/queries")[0] == 503)
+    wait_for(lambda: answered(server, "GET", "/queries")[0] != 503)
     assert answered(server, "GET", "/queries")[0] == 200
 
 

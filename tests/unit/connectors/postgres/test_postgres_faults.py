@@ -70,7 +70,7 @@ def test_a_server_that_goes_down_is_waited_for_and_then_an_error(dsn: str) -> No
         assert "start again on the same --checkpoint" in caught.value.hint
         time.sleep(0.2)
         assert waiting.is_alive()
-    waiting.join(60)
+    waiting.join(300)
     hasty.write(1, rows(("b", 2)))
     assert found(dsn) == [("a", 1), ("a", 2), ("b", 1), ("b", 2)]
 

@@ -208,5 +208,5 @@ def test_an_epoch_waits_for_a_server_that_drops_its_connections(dsn: str) -> Non
         killed = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'millrace'"
         assert fetched(dsn, killed) == [(True,)]
         blocker.execute("COMMIT")
-        waiting.join(20)
+        waiting.join(300)
     assert fetched(dsn, "SELECT k, n FROM q ORDER BY k") == [("a", 1), ("b", 2)]

@@ -128,7 +128,7 @@ def test_a_subscription_waits_for_changes_and_ends_with_its_query() -> None:
         for number in range(1, 50):
             latest.put(table([("a", 0, number)], number))
         latest.close()
-        reading.join(60)
+        reading.join(300)
         assert not reading.is_alive() and later.ended
     assert seen[-1] == 49 and seen == sorted(seen)
     assert Subscription(latest).take(0) is not None, "what stands can be read after the end"
@@ -150,7 +150,7 @@ def test_a_closed_subscription_lets_go_of_one_who_waits() -> None:
     waiting = Thread(target=lambda: calls.extend(follows))
     waiting.start()
     follows.close()
-    waiting.join(60)
+    waiting.join(300)
     assert not waiting.is_alive() and calls == []
     called.close()
     assert called.take() is None

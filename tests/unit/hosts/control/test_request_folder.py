@@ -40,7 +40,7 @@ def listening(folder: Path, carry_out: Callable[[str], Sequence[Reply]] = added)
 
 def test_a_request_is_answered(tmp_path: Path) -> None:
     with listening(tmp_path / "control"):
-        (answer,) = ask(tmp_path / "control", "q", timeout=60)
+        (answer,) = ask(tmp_path / "control", "q", timeout=300)
     assert answer == {
         "did": "added",
         "query": "q",
@@ -53,14 +53,14 @@ def test_a_request_is_answered(tmp_path: Path) -> None:
 
 def test_the_checkpoint_folder_leads_to_the_control_folder_in_it(tmp_path: Path) -> None:
     with listening(tmp_path / "control"):
-        assert ask(tmp_path, "q", timeout=60)
+        assert ask(tmp_path, "q", timeout=300)
 
 
 def test_requests_at_once_are_each_given_their_own_answer(tmp_path: Path) -> None:
     found: dict[str, str] = {}
 
     def one(name: str) -> None:
-        found[name] = ask(tmp_path, name, timeout=10)[0]["query"]
+        found[name] = ask(tmp_path, name, timeout=300)[0]["query"]
 
     with listening(tmp_path):
         threads = [Thread(target=one, args=(f"q{number}",)) for number in range(8)]
@@ -76,7 +76,7 @@ def test_a_refusal_reaches_the_one_who_asked_with_its_place(tmp_path: Path) -> N
         raise QueryError("no such thing", hint="Ask for another.", place=Place(1, 3, "x", "a x"))
 
     with listening(tmp_path, refuse), pytest.raises(RequestError) as raised:
-        ask(tmp_path, "a x", timeout=60)
+        ask(tmp_path, "a x", timeout=300)
     assert str(raised.value) == str(QueryError("no such thing", hint="Ask for another.", place=Place(1, 3, "x", "a x")))
     assert raised.value.exit_code == 2
 
@@ -85,7 +85,7 @@ def test_a_refusal_reaches_the_one_who_asked_with_its_place(tmp_path: Path) -> N
 def test_where_no_run_listens_it_is_said(folder: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(RequestError, match="no run listens in") as raised:
-        ask(tmp_path / folder, "q", timeout=60)
+        ask(tmp_path / folder, "q", timeout=300)
     assert "--control" in raised.value.hint
 
 
@@ -93,7 +93,7 @@ def test_a_run_that_has_ended_listens_no_more(tmp_path: Path) -> None:
     with listening(tmp_path):
         pass
     with pytest.raises(RequestError, match="no run listens in"):
-        ask(tmp_path, "q", timeout=60)
+        ask(tmp_path, "q", timeout=300)
 
 
 def test_a_run_that_is_too_busy_is_not_waited_for_without_end(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_who_waits_for_a_run_that_dies_is_told(tmp_path: Path) -> None:
 
     def wait() -> None:
         try:
-            ask(tmp_path, "q", timeout=10)
+            ask(tmp_path, "q", timeout=300)
         except RunError as error:
             errors.append(error)
 
@@ -119,7 +119,7 @@ def test_who_waits_for_a_run_that_dies_is_told(tmp_path: Path) -> None:
     while not list(tmp_path.glob("request-*")):
         pass
     control._lock.close()  # As the machine does for a process that is killed.
-    thread.join(60)
+    thread.join(300)
     assert "ended before it answered" in errors[0].fact
     assert "SHOW QUERIES" in errors[0].hint
 

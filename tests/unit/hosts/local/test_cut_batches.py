@@ -135,7 +135,7 @@ def test_what_a_source_gave_at_once_is_processed_before_a_run_ends(
     monkeypatch.setattr(noted_calls, "on_call", lambda value: run.stop() if value == 5 else None)
     thread = Thread(target=run.run)
     thread.start()
-    thread.join(30)
+    thread.join(300)
     assert not thread.is_alive()
     assert pa.concat_tables(run.memory["q"]).column("v").to_pylist() == list(range(ROWS))
 

@@ -124,7 +124,7 @@ def test_a_push_wakes_a_run_that_sleeps(ends: bool, monkeypatch: pytest.MonkeyPa
         wait_for(lambda number=number: answers.row(0) == {"k": 0, "v": number})  # type: ignore[misc]
     if ends:
         source.close()
-        handle.wait(60)
+        handle.wait(300)
     handle.stop()
 
 

@@ -75,21 +75,21 @@ def test_runs_share_a_session_and_each_ends_after_its_present_micro_batch(tmp_pa
     try:
         for thread in threads:
             thread.start()
-        wait_for(lambda: first.report().received == 1, 120)
+        wait_for(lambda: first.report().received == 1)
         put(tmp_path / "one", 2)
-        wait_for(lambda: counted(first.folder, "offsets") == 2, 60)
+        wait_for(lambda: counted(first.folder, "offsets") == 2)
         first.stop()
-        threads[0].join(60)
+        threads[0].join(300)
         assert counted(first.folder, "commits") == 2, "the micro-batch under way was not broken off"
         assert [each["v"] for table in first.memory["q"] for each in table.to_pylist()] == [1, 2]
         first.close()
         put(tmp_path / "other", 2)
-        wait_for(lambda: second.report().received == 2, 60)
+        wait_for(lambda: second.report().received == 2)
         assert second.session.conf.get("spark.sql.shuffle.partitions") == partitions
     finally:
         for run, thread in zip((first, second), threads, strict=True):
             run.stop()
-            thread.join(60)
+            thread.join(300)
             run.close()
 
 
@@ -126,7 +126,7 @@ def test_an_answer_that_is_asked_for_right_after_a_change_is_given(tmp_path: Pat
     handle = net.run(on="spark", master="local[2]", trigger="200 milliseconds", checkpoint=tmp_path / "state")
     try:
         pushed.push([row(1, symbol="A", price=1.0)])
-        wait_for(lambda: handle.latest("prices", "A") is not None, 120)
+        wait_for(lambda: handle.latest("prices", "A") is not None)
         added = Thread(target=lambda: handle.add("CREATE QUERY more AS SELECT symbol, price * 2 AS p FROM ticks"))
         added.start()
         pushed.push([row(2, symbol="A", price=2.0)])
@@ -134,8 +134,8 @@ def test_an_answer_that_is_asked_for_right_after_a_change_is_given(tmp_path: Pat
         # Both requests stand in line when the run comes to them, or one after the other: neither may block.
         asked = Thread(target=lambda: found.append(handle.latest("prices", "A", refresh=True)), daemon=True)
         asked.start()
-        asked.join(60)
-        added.join(60)
+        asked.join(300)
+        added.join(300)
         assert found == [{"symbol": "A", "price": 2.0}]
     finally:
         handle.stop()

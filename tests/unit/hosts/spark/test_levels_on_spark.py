@@ -139,10 +139,10 @@ def test_silence_of_every_source_closes_the_last_window_of_the_last_level(tmp_pa
     log = CommitLog(tmp_path / "state" / "commits")
     add(tmp_path, 0, at(time.time() - 100, 7))
     with running(made):
-        wait_for(lambda: len(results(tmp_path, "q")) == 1, 90)
+        wait_for(lambda: len(results(tmp_path, "q")) == 1)
         time.sleep(8 - time.time() % 8)
         add(tmp_path, 1, at(time.time(), 1, 1, 2, 3))
-        wait_for(lambda: len(results(tmp_path, "q")) == 2, 60)
+        wait_for(lambda: len(results(tmp_path, "q")) == 2)
         wait_for(lambda: (log.newest() or {})["wake_at"] is None)
         last = log.newest()
         time.sleep(1)

@@ -90,7 +90,7 @@ class Live:
 
     def __exit__(self, *_: object) -> None:
         self.run.stop()
-        self.thread.join(60)
+        self.thread.join(300)
         assert not self.thread.is_alive()
 
     def wait(self, condition: Callable[[Record], object], seconds: float = 60) -> None:

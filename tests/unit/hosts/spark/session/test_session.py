@@ -146,7 +146,7 @@ class FakeSession:
 
     def stop(self) -> None:
         self.ending.set()
-        self.may_end.wait(60)
+        self.may_end.wait(300)
         self.ended = True
 
 
@@ -159,13 +159,13 @@ def test_nobody_joins_a_session_that_is_ending(monkeypatch: pytest.MonkeyPatch) 
         assert join_session(None, opened.pop) == (first, True)
     ending = Thread(target=leave_session, args=(first,))
     ending.start()
-    assert first.ending.wait(60)
+    assert first.ending.wait(300)
     found: list[Any] = []
     joining = Thread(target=lambda: found.append(join_session(None, opened.pop)))
     joining.start()
     first.may_end.set()
-    joining.join(60)
-    ending.join(60)
+    joining.join(300)
+    ending.join(300)
     assert found == [(second, True)]
     assert not second.ended
 
