@@ -195,7 +195,7 @@ def merged(items: Sequence[Item], schema: pa.Schema, stream: str) -> Chunk:
             parts.append(as_rows(item, schema, stream).select(schema.names))
             counts.append(parts[-1].num_rows)
     close()
-    arrived = np.repeat(np.array([at for at, _ in items], np.int64), counts)
+    arrived = np.array([at for at, _ in items], np.int64).repeat(counts)
     return Chunk(pa.concat_batches(parts) if parts else as_rows([], schema, stream), arrived=arrived)
 
 

@@ -12,11 +12,9 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
-from threading import Condition, get_ident
+from threading import Condition, RLock, get_ident
 from typing import Any, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from millrace.connectors.push_pull import Asked, Item, count_rows
@@ -28,7 +26,8 @@ MOST_BYTES = 256 << 20
 PATIENCE = 60.0
 """Seconds that `push` waits for room if it is not told otherwise."""
 
-Sizes: TypeAlias = npt.NDArray[np.int64]
+Size: TypeAlias = tuple[int, int]
+"""Rows and bytes."""
 
 
 class Pushed(Asked):
@@ -50,10 +49,13 @@ class Pushed(Asked):
         super().__init__(self._next)
         if most_rows < 1 or most_bytes < 1:
             raise RequestError("a pushed stream needs room for rows", hint="Give most_rows and most_bytes from 1 on.")
-        self._most = np.array([most_rows, most_bytes])
-        self._room = Condition()
-        self._waiting = np.zeros(2, np.int64)
-        """How many rows, and bytes, wait for the run."""
+        self._most: Size = (most_rows, most_bytes)
+        self._lock = RLock()
+        self._room = Condition(self._lock)
+        self._wanted = 0
+        """How many calls of `push` wait for room."""
+        self._waiting: Size = (0, 0)
+        """What waits for the run."""
         self._closed = False
         self._attended = False
         self._taker = 0
@@ -68,8 +70,8 @@ class Pushed(Asked):
         If there is no room, wait until there is: at most `timeout` seconds, with None while the run lasts, not at all
         unless `block`. Then `StreamFull` is raised, which is a `queue.Full`, and none of the rows are pushed.
         """
-        size = _sizes(rows)
-        with self._room:
+        size = _size(rows)
+        with self._lock:
             if not self._closed and not self._fits(size):
                 self._wait(size, timeout if block else 0)
             if self._closed:
@@ -77,17 +79,26 @@ class Pushed(Asked):
             # The machine's clock may be set back, arrivals are in order.
             self._last = max(self._last, time.time_ns() // 1_000)
             self._items.append((self._last, rows))
-            self._waiting += size
+            self._count(*size)
         self.wake()
 
-    def _fits(self, size: Sizes) -> bool:
-        return not self._items or bool(np.all(self._waiting + size <= self._most))
+    def _count(self, rows: int, size: int) -> None:
+        """Count that so much more waits."""
+        self._waiting = self._waiting[0] + rows, self._waiting[1] + size
 
-    def _wait(self, size: Sizes, timeout: float | None) -> None:
+    def _fits(self, size: Size) -> bool:
+        waiting, most = self._waiting, self._most
+        return not self._items or (waiting[0] + size[0] <= most[0] and waiting[1] + size[1] <= most[1])
+
+    def _wait(self, size: Size, timeout: float | None) -> None:
         """Wait for room; refuse where there will be none."""
         if self._attended and get_ident() == self._taker:
             raise self._full("the run that takes its rows pushes them", "Push from another thread.")
-        self._room.wait_for(lambda: self._fits(size) or self._closed or not self._attended, timeout)
+        self._wanted += 1
+        try:
+            self._room.wait_for(lambda: self._fits(size) or self._closed or not self._attended, timeout)
+        finally:
+            self._wanted -= 1
         if self._closed or self._fits(size):
             return
         if not self._attended:
@@ -95,7 +106,7 @@ class Pushed(Asked):
         raise self._full("the run has not taken them in time", "Push less, wait longer with timeout, or drop rows.")
 
     def _full(self, why: str, hint: str) -> StreamFull:
-        rows, size = (int(each) for each in self._waiting)
+        rows, size = self._waiting
         return StreamFull(f"the pushed stream is full: {rows} rows of {size} bytes wait, and {why}", hint=hint)
 
     def attend(self, attended: bool) -> None:
@@ -112,7 +123,7 @@ class Pushed(Asked):
         self.wake()
 
     def take(self, stream: str, now: Callable[[], Microseconds], rows: int, *, ask: bool = True) -> list[Item]:
-        with self._room:
+        with self._lock:
             taken = self._pop(rows)
             self.finished = self._closed and not self._items and not taken
             self._gone(taken)
@@ -127,18 +138,21 @@ class Pushed(Asked):
     def _gone(self, taken: Sequence[Item]) -> None:
         """Note what has been taken, and let who pushes go on."""
         self._attended, self._taker = True, get_ident()
-        for _, each in taken:
-            self._waiting -= _sizes(each)
         if not self._items:
             # Sizes of rows in Python are estimates, which differ between parts.
-            self._waiting[:] = 0
-        self._room.notify_all()
+            self._waiting = 0, 0
+        else:
+            for _, each in taken:
+                rows, size = _size(each)
+                self._count(-rows, -size)
+        if self._wanted:
+            self._room.notify_all()
 
     def put_back(self, items: Sequence[Item]) -> None:
         with self._room:
             super().put_back(items)
             for _, each in items:
-                self._waiting += _sizes(each)
+                self._count(*_size(each))
 
     def _next(self) -> Any:
         with self._room:
@@ -151,11 +165,13 @@ class Pushed(Asked):
             return None
 
 
-def _sizes(item: Any) -> Sizes:
+def _size(item: Any) -> Size:
     """How many rows an item has, and about how many bytes: those of rows in Python are taken to be like the first."""
+    if isinstance(item, dict):
+        return 1, sum(map(sys.getsizeof, item.values()), sys.getsizeof(item))
     count = count_rows(item)
-    if isinstance(item, pa.Table | pa.RecordBatch):
-        return np.array([count, item.nbytes])
-    first = next(iter(item), None) if isinstance(item, list) else item
-    parts = [first, *first.values()] if isinstance(first, dict) else [first]
-    return np.array([count, count * sum(map(sys.getsizeof, parts))])
+    if isinstance(item, (pa.Table, pa.RecordBatch)):
+        return count, item.nbytes
+    if isinstance(item, list):
+        return count, count * _size(item[0])[1] if item else 0
+    return count, count * sys.getsizeof(item)

@@ -3,6 +3,8 @@
 Rules:
 - A machine's clock may be set back. Bounds, wake-ups and silence are counted in this one, so it never goes back and
   never stands still: it goes on at half speed until the machine's has caught up.
+- It is read some twenty times for every row that is pushed alone, so while all is right nothing but the machine's clock
+  is looked at.
 - Lengths of time are measured by `time.monotonic`, which nobody sets.
 """
 
@@ -21,17 +23,29 @@ class SystemClock:
     """The machine's clock; work costs what it costs."""
 
     def __init__(self) -> None:
-        self._anchor = (0, 0)
-        """The last time that the machine's clock was right, by it and by the monotonic one."""
+        self._shown: Microseconds = 0
+        """The last time that was told."""
+        self._anchor: tuple[Microseconds, Microseconds] | None = None
+        """While the machine's clock is behind: a time that was told, and the monotonic clock then."""
 
     def now(self, least: Microseconds = 0) -> Microseconds:
         """Microseconds since the epoch, and after `least`."""
-        wall, elapsed = self.wall(), self.elapsed()
-        shown, at = self._anchor
-        going_on = max(shown + (elapsed - at) // 2, least)
-        if wall >= going_on or going_on == least:
-            self._anchor = (max(wall, least), elapsed)
-        return max(wall, going_on)
+        wall = self.wall()
+        if self._anchor is None and wall >= self._shown and wall >= least:
+            self._shown = wall
+        else:
+            self._go_on(wall, least)
+        return self._shown
+
+    def _go_on(self, wall: Microseconds, least: Microseconds) -> None:
+        """Go on at half speed, until the machine's clock is not behind any more."""
+        elapsed = self.elapsed()
+        shown, at = self._anchor or (self._shown, elapsed)
+        going_on = shown + (elapsed - at) // 2
+        if going_on < least:
+            shown, at, going_on = least, elapsed, least
+        self._shown = max(wall, going_on)
+        self._anchor = None if wall >= going_on else (shown, at)
 
     def wall(self) -> Microseconds:
         """What the machine's clock shows."""

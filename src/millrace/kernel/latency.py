@@ -45,6 +45,9 @@ class Latency:
 
     def add_some(self, micros: npt.NDArray[np.int64]) -> None:
         """Count lengths of time; of many only some at equal distances, which stand for the others. All have the max."""
+        if len(micros) == 1:
+            self.add_one(int(micros[0]))
+            return
         weight = -(-len(micros) // _SAMPLED)
         self.add(micros[::weight], weight)
         self.max = max(self.max, int(micros.max()))

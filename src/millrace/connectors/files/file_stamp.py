@@ -23,7 +23,7 @@ from millrace.errors import RunError
 _WHOLE = 1 << 20
 _TICK = 100_000_000
 """Nanoseconds within which a file system may give two changes one time."""
-_PIECES, _PIECE = 32, 1 << 15
+_PIECES, _PIECE = 32, 1 << 13
 
 
 @dataclass(frozen=True, slots=True)

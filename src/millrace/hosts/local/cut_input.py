@@ -39,7 +39,10 @@ class CutInput:
     def read(self, limit: int | None = None) -> Chunk | None:
         """The next rows; None if there are none now."""
         if self._chunk is None:
-            self._at, self._given = self.source.position(), self._skip
+            if limit is not None:
+                # Only a chunk that is given in parts is returned to, and a position of files has a digest to make.
+                self._at = self.source.position()
+            self._given = self._skip
             self._chunk, self._skip = self.source.read(), 0
         chunk, begin = self._chunk, self._given
         if chunk is None:

@@ -36,6 +36,7 @@ from millrace.hosts.tables.run_tables import ReadTable, RunTables
 from millrace.hosts.why.lag import Lag
 from millrace.kernel.graph.executor import Executor
 from millrace.kernel.metrics import Metrics
+from millrace.kernel.updates.queue import Queue
 from millrace.plan.evolution.start_points import StreamProgress
 from millrace.plan.nodes.query_network import QueryNetwork
 from millrace.plan.physical.stages import Physical, physical
@@ -189,7 +190,9 @@ class LocalRun:
 
     def _turn(self) -> bool:
         """Read every stream once and let the kernel work; True if there is more to do at once."""
-        self._open_queues()
+        queues = self.executor.queue_gate.queues()
+        if queues:
+            self._open_queues(queues)
         some, until = False, self._clock.now() + _WHILE
         for name, source in self.intake.inputs.items():
             some |= self._reader.take_all(name, source)
@@ -197,25 +200,19 @@ class LocalRun:
                 # A long read must not keep what was read before it waiting. Silence is judged below.
                 self._work(())
                 until = self._clock.now() + _WHILE
-        self._fill_queues()
-        return not self._work(self._silent_streams(), self._moment()) or some or self.executor.queue_gate.held_back
+        if queues:
+            self._fill_queues()
+        return not self._work(self._silent_streams(), _moment(queues)) or some or self.executor.queue_gate.held_back
 
-    def _open_queues(self) -> None:
-        queues = self.executor.queue_gate.queues()
+    def _open_queues(self, queues: Mapping[str, Queue]) -> None:
         for queue in queues.values():
             queue.careful = True
-        if queues:
-            self.executor.queue_gate.open({name: queue.budget for name, queue in queues.items()})
+        self.executor.queue_gate.open({name: queue.budget for name, queue in queues.items()})
 
     def _fill_queues(self) -> None:
         """Let all that was read enter the queues: the moment that follows is for the rows that they release."""
         while self.executor.queue_gate.entering and not self.executor.run(self._clock, (), _WHILE):
             self._deliver()
-
-    def _moment(self) -> int:
-        """How long the kernel works before the streams are read again."""
-        budgets = (queue.settings.budget_time for queue in self.executor.queue_gate.queues().values())
-        return max([_MOMENT, *(each for each in budgets if each is not None)])
 
     def _silent_streams(self) -> Container[str]:
         """The streams that ETS may be made for: what a bounded run has not read yet is unread, not silent."""
@@ -380,3 +377,9 @@ class LocalRun:
         with self.changes.changing:
             elapsed, now = self._clock.monotonic() - self._started, self._clock.now()
             return Report.of(self.metrics(), dict(self._results), elapsed, self._epoch, self._earlier, now)
+
+
+def _moment(queues: Mapping[str, Queue]) -> int:
+    """How long the kernel works before the streams are read again."""
+    budgets = (queue.settings.budget_time for queue in queues.values())
+    return max([_MOMENT, *(each for each in budgets if each is not None)])

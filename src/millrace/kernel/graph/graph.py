@@ -117,6 +117,8 @@ class Arc:
     @property
     def rows(self) -> int:
         """How many rows wait here."""
+        if not self.pending:
+            return 0
         waiting = list(self.producer.buffer.elements)[self.head - self.producer.buffer.first :]
         return sum(len(each) for each in waiting if isinstance(each, Batch)) - self.skipped
 

@@ -93,6 +93,10 @@ class FutureGuard:
             declared = contract.max_future_skew
             self.skew = FUTURE_SKEW if declared is None and live else declared
 
+    def passes(self, time: Microseconds, now: Microseconds) -> bool:
+        """True if it is plain from the clock that a row is not from the future."""
+        return self.skew is None or (self.live and time <= now + self.skew)
+
     def passing(self, times: Times, greatest: Microseconds, now: Microseconds) -> Mask | None:
         """True for rows that are not from the future; `greatest` is the greatest time of the stream before them.
 

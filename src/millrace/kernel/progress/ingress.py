@@ -87,7 +87,7 @@ class Ingress:
         self.frozen = False
         """True if rows do not move the bound, because other readers of the stream may know more partitions."""
         self._guard = FutureGuard(contract, live)
-        self._simple = type(self.order) is Order and self._guard.skew is None and not contract.also
+        self._simple = type(self.order) is Order and not contract.also
 
     # Rows
 
@@ -112,7 +112,9 @@ class Ingress:
             batch = self._raised(batch)
         self.received += len(batch)
         if len(batch) == 1 and self._simple and not self.windows:
-            return self._enter_one(batch, now)
+            time = int(batch.times[0])
+            if self._guard.passes(time, now):
+                return self._enter_one(batch, time, now)
         passing = self._guard.passing(batch.times, self.greatest, now)
         if passing is None or passing.all():
             return self._admission(batch, now)
@@ -148,9 +150,9 @@ class Ingress:
         self.raise_bound(int(bounds[-1]), now)
         return accepted, bounds
 
-    def _enter_one(self, batch: Batch, now: Microseconds) -> Admission:
+    def _enter_one(self, batch: Batch, time: Microseconds, now: Microseconds) -> Admission:
         """The same for one row under a plain order, with numbers instead of columns."""
-        time, bound = int(batch.times[0]), self.bound
+        bound = self.bound
         self._note(time, now)
         if self.contract.kind == "external":
             self.disorder.add_one(self.greatest - time)

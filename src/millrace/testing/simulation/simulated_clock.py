@@ -40,7 +40,7 @@ class SimulatedClock(SystemClock):
 
     def begin(self, fate: Fate) -> None:
         """Serve another process, which knows nothing of what the clock showed before."""
-        self.fate, self._anchor, self._idle = fate, (0, 0), 0
+        self.fate, self._shown, self._anchor, self._idle = fate, 0, None, 0
 
     def wall(self) -> Microseconds:
         """What the machine's clock shows."""

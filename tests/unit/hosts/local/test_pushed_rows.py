@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pyarrow as pa
@@ -145,6 +147,29 @@ def _waiting(seen: list[int]) -> Iterator[Any]:
     for number in range(5):
         yield row(number, k=0, v=number)
         assert seen[number:] == [number]
+
+
+def test_a_row_that_is_pushed_alone_costs_few_calls() -> None:
+    sql = """CREATE STREAM s (v INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM iterable;
+    CREATE QUERY q AS SELECT v FROM s WHERE v >= 0;"""
+    source = mr.Pushed()
+    run = LocalRun(parse_network(sql), feeds={"s": source})
+    calls, rows, ours = 0, 50, str(Path(mr.__file__).parent)
+
+    def count(frame: FrameType, event: str, of: Any) -> None:
+        nonlocal calls
+        calls += event == "call" and frame.f_code.co_filename.startswith(ours)
+
+    for number in range(2 * rows):
+        source.push({"v": number, "ts": now()})
+        if number == rows:
+            sys.setprofile(count)
+        while run._turn():
+            pass
+    sys.setprofile(None)
+    assert run.metrics().sinks["q"].rows == 2 * rows
+    # 292 of our own functions when this was written; 362 before it, when bookkeeping had made rows a third dearer.
+    assert calls / rows < 325
 
 
 # Commits
