@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -195,7 +196,17 @@ def test_a_room_has_at_most_fifteen_files_and_a_map() -> None:
 
 
 def _map_lines(place: str) -> int:
-    return len((ast.get_docstring(parsed(place)) or "").splitlines())
+    return len(_map_of(place).splitlines())
+
+
+def _map_of(place: str) -> str:
+    return ast.get_docstring(parsed(place)) or ""
+
+
+def test_the_map_of_a_room_names_all_that_is_in_it() -> None:
+    places = [place for place in modules() if "/" in place and not place.endswith("__main__")]
+    rooms = [(place.rpartition("/")[0], place.rpartition("/")[2]) for place in places]
+    assert [f"{room}: {name}" for room, name in rooms if not re.search(rf"\b{name}\b", _map_of(room))] == []
 
 
 def test_a_file_name_means_one_thing() -> None:

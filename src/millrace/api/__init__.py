@@ -8,7 +8,7 @@
 - `runs` opens a run on any host; `handle` is `Handle`, a run in a thread of its own.
 - `reader` reads the answers of a run, `http` serves them over HTTP, `console` prints results and progress, of
   the parts in `terminal`; `run_log` tells them as a log for programs.
-- `dataframes` takes the DataFrames of Spark; `expectations` is for `explain`.
+- `dataframes` takes the DataFrames of Spark; `expectations` is for `explain`; `function_reference` lists all functions.
 
 In: arguments of Python users. Out: a network of the plan, and a run on a host. Commands and testing import it.
 """

@@ -1,5 +1,8 @@
 """Tools for testing queries: text tables, a bench with a manual clock, the hosts behind one call, pytest fixtures.
 
+- bench: a network with a manual clock; hosts: every host behind one call; tables: rows as text; fixtures: for pytest
+- simulated_files: a disk that forgets what was not synced; simulation/: the local host under faults, by a seed
+
 >>> from millrace.testing import Bench
 >>> bench = Bench('''
 ...     CREATE STREAM s (k STRING, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM iterable;

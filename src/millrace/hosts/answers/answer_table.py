@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from millrace.errors import RequestError
 from millrace.kernel.columns.casts import cast
+from millrace.kernel.columns.integers import grown
 from millrace.kernel.elements import NO_BOUND, TIME, Mask, Times, integer_column
 from millrace.kernel.stores.key_table import KeyTable
 
@@ -190,7 +191,8 @@ class AnswerTable:
         rows = self._waited()
         keys, times = self._keys.numbers(rows), integer_column(rows, TIME)
         entries = np.arange(self.version - len(keys), self.version)
-        self._make_room(len(self._keys))
+        self._entries = grown(self._entries, len(self._keys), -1)
+        self._times = grown(self._times, len(self._keys), NO_BOUND)
         newer = np.flatnonzero(times >= self._times[keys])
         if (times[newer][1:] < times[newer][:-1]).any():
             newer = newer[np.argsort(times[newer], kind="stable")]
@@ -209,13 +211,6 @@ class AnswerTable:
         table = pa.concat_tables([_timed(each).select(self._timed.names).cast(self._timed) for each in parts])
         self._waiting, self._rows_waiting = [], 0
         return table.combine_chunks().to_batches()[0]
-
-    def _make_room(self, keys: int) -> None:
-        room = len(self._entries)
-        if keys > room:
-            more = max(keys, 2 * room) - room
-            self._entries = np.concatenate([self._entries, np.full(more, -1, np.int64)])
-            self._times = np.concatenate([self._times, np.full(more, NO_BOUND, np.int64)])
 
     def _live(self, block: _AnswerBlock) -> _AnswerBlock:
         return block.where(self._entries[block.keys] == block.entries)

@@ -14,6 +14,7 @@
     sink/                results and reports of a micro-batch, committed; sinks that Spark writes
     commit_log/          the records of micro-batches, the plans, the manifest of the checkpoint
     failures.py          errors on their way from a worker process to the driver
+    operator_reports.py  what operators count in the tasks of a micro-batch, added up
     batch_times.py       where the time of a micro-batch goes
 
 Plans are data: source, stages and sink read the plan by the number that travels with the rows. Bounds travel on the

@@ -108,7 +108,7 @@ class UpdateQueue(Queue):
             self._become()
 
     def _each(self) -> float:
-        """What a row takes to be worked off, in microseconds."""
+        """How long the consumers take to process one row, in microseconds."""
         return self._load.each(self.row_cost, self.settings.budget_rows, self.settings.budget_time)
 
     @property

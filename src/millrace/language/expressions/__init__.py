@@ -6,6 +6,7 @@
     calls              function calls, those of users too
     special_calls, time_calls, lambda_calls, json_calls   functions that are bound in a way of their own
     typed              an expression with its type and place; casts and common types
+    type_advice        hints for values whose types do not fit
     scopes             the columns that expressions may name
     bound_relation     the rows of a part of a query: node, columns, and the columns that hold their time
     time_buckets       monotone functions of the time, which stand for windows

@@ -4,7 +4,9 @@
     text/           tokens, the cursor over them, places, lengths of time
     script_parser   whole statements: `parse_script`, `parse_expression`
     stream_parser   CREATE STREAM and CREATE SINK
+    table_parser    CREATE TABLE and REFRESH TABLE
     code_parser     CREATE AGGREGATE and CREATE FUNCTION
+    request_parser  CREATE, ADD, ALTER and DROP QUERY; SHOW, DESCRIBE, EXPLAIN, SET
     select_parser   queries: common tables, select lists, clauses, UNION, ORDER BY
     from_parser     FROM: inputs, joins, sequences
     explode_parser  LATERAL VIEW and UNNEST

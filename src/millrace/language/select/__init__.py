@@ -10,6 +10,7 @@
     items             names of result columns, and what `*` stands for
     ranks             row_number, rank and dense_rank with OVER
     distinct_rows     SELECT DISTINCT
+    exploded_rows     LATERAL VIEW, UNNEST, explode
     order_by          ORDER BY time
     unions            UNION of selects and of streams
 

@@ -5,6 +5,7 @@
 - match_store.py: the rows of one input that others may still match; those that came last are looked through
 - match_run.py, kept_run.py: the others, in runs that are searched by key and time; a kept run is a segment
 - match_keys.py: keys as whole numbers
+- slow_release.py: rows without a match leave a few at a time, so that a bound makes no burst
 
 In: rows and the bound of each input. Out: joined rows, the bound on their time, promises about pairs of times.
 """

@@ -3,7 +3,9 @@
     declaration        how one is declared
     differences        where they mean something else than in Spark
     argument_types     arguments brought to the types that a function takes
-    ..._table          a file per family; aggregate_table has the aggregates
+    text_table, number_table, time_table, interval_table, condition_table, nested_table   a file per family
+    generator_table    those that give rows
+    aggregate_table    the aggregates
 
 The reference in the documentation is made of these tables, and tests run all examples here and in Spark. To add a
 function, add its declaration here and its kernel in `kernel/columns/functions/`.
