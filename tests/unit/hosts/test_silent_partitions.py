@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from millrace.hosts.virtual.clock import Costs
 from millrace.hosts.virtual.host import VirtualRun
 from millrace.language import parse_network
 from tests.background import running
+from tests.counted_clock import CountedClock
 from tests.e2e.commands import wait_for
 from tests.unit.hosts.spark.staged import Staged
 
@@ -122,17 +122,20 @@ def test_a_dead_partition_does_not_stall_a_stream_of_which_spark_always_has_more
 
 @pytest.mark.slow
 def test_a_dead_partition_does_not_stall_a_local_run_that_always_has_rows() -> None:
+    clock = CountedClock()
+
     def endless() -> Iterator[Any]:
-        began = time.time()
+        began = clock.now()
         while True:
-            now = time.time()
-            stamps = pa.array([int(now * SECOND)] * 4, pa.int64()).cast(TIMESTAMP)
+            clock.time += 5_000
+            now = clock.now()
+            stamps = pa.array([now] * 4, pa.int64()).cast(TIMESTAMP)
             table = pa.table({"link": pa.array(range(4), pa.int32()), "ts": stamps, "came": stamps})
-            yield table if now < began + 0.5 else table.slice(0, 3)
+            yield table if now < began + SECOND // 2 else table.slice(0, 3)
 
     order = LULL.replace("1 SECOND", "10 MILLISECONDS").replace("3 SECONDS", "100 MILLISECONDS")
     sql = script(order, "iterable", window="200 MILLISECONDS")
-    run = LocalRun(parse_network(sql), feeds={"s": endless()})
+    run = LocalRun(parse_network(sql), feeds={"s": endless()}, clock=clock)
     with running(run):
         wait_for(lambda: run.report().sources["s"].enabled >= 5)
     assert run.report().sources["s"].late == 0
