@@ -21,7 +21,8 @@ CREATE STREAM plain (symbol STRING, price INT, deleted BOOLEAN, ts TIMESTAMP)
 QUERIES = """
 CREATE QUERY board INTO board AS SELECT * FROM quotes;
 CREATE QUERY per_minute INTO minutes AS
-  SELECT symbol, count(*) AS n, sum(price) AS total FROM plain [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts] GROUP BY symbol;
+  SELECT symbol, window_start, count(*) AS n, sum(price) AS total
+  FROM plain [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts] GROUP BY symbol;
 """
 _LATEST = """
 SELECT symbol, price FROM (FROM quotes SELECT *, row_number() OVER (PARTITION BY symbol ORDER BY ts DESC) AS r)

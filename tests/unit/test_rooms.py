@@ -231,6 +231,12 @@ def test_a_class_name_means_one_thing() -> None:
     ] == []
 
 
+def test_the_folders_of_unit_tests_mirror_the_rooms() -> None:
+    tests = Path(__file__).parent
+    folders = {str(path.parent.relative_to(tests)) for path in tests.rglob("test_*.py")}
+    assert sorted(each for each in folders if each != "scripts" and not (SOURCE / each).is_dir()) == []
+
+
 def _is_mirrored(place: str) -> bool:
     return place.startswith(("hosts/local/", "hosts/virtual/", "hosts/spark/"))
 
