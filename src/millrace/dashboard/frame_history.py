@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import json
 import zlib
+from array import array
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import isnan, nan
 from threading import Lock
 from typing import Any
 
@@ -32,7 +34,12 @@ class _PackedFrame:
     number: int
     at: float
     packed: bytes
-    values: dict[str, float]
+    values: array[float]
+    """Of the curves that there were, in their order."""
+
+    @property
+    def size(self) -> int:
+        return len(self.packed) + self.values.itemsize * len(self.values)
 
 
 class FrameHistory:
@@ -51,11 +58,11 @@ class FrameHistory:
         packed = zlib.compress(text, 1)
         with self._lock:
             values = {name: value for name, value in curve_values(frame) if self._is_drawn(name)}
-            self._frames.append(_PackedFrame(number, at, packed, values))
-            self._bytes += len(packed) + 16 * len(values)
+            line = array("d", [values.get(name, nan) for name in self._names])
+            self._frames.append(_PackedFrame(number, at, packed, line))
+            self._bytes += self._frames[-1].size
             while len(self._frames) > 1 and (self._bytes > self._most or self._frames[0].at < at - self._reach):
-                first = self._frames.popleft()
-                self._bytes -= len(first.packed) + 16 * len(first.values)
+                self._bytes -= self._frames.popleft().size
         return text
 
     def _is_drawn(self, name: str) -> bool:
@@ -87,12 +94,17 @@ class FrameHistory:
         step = -(-len(frames) // _POINTS) or 1
         # Counted from the newest, so that the last point is there.
         shown = frames[::-1][::step][::-1]
-        names = sorted({name for each in shown for name in each.values})
+        lines = {name: [_at(each.values, place) for each in shown] for place, name in enumerate(self._names)}
         return {
             "numbers": [each.number for each in shown],
             "times": [each.at for each in shown],
-            "values": {name: [each.values.get(name) for each in shown] for name in names},
+            "values": {name: values for name, values in sorted(lines.items()) if any(v is not None for v in values)},
         }
+
+
+def _at(values: array[float], place: int) -> float | None:
+    """A value of a frame; None if it has none, or was made before there was such a curve."""
+    return None if place >= len(values) or isnan(values[place]) else values[place]
 
 
 def curve_values(frame: Frame) -> Iterator[tuple[str, float]]:

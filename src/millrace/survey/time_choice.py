@@ -46,7 +46,7 @@ _TAILS = tuple(product((" ", "'T'", ":", ", ", ""), _CLOCKS, ("", "XXX", " Z")))
 _PROBED = 100
 _NAMED = re.compile(r"(^|_)(ts|time|timestamp|datetime|event_time|eventtime|when|moment)$", re.IGNORECASE)
 _ALSO_NAMED = re.compile(
-    r"time|date|(^|_)(ts|at|on|day|ms|us|ns|millis\w*|micros\w*|epoch|seconds)($|_)", re.IGNORECASE
+    r"time|date|(^|_)(ts|t|at|on|day|ms|us|ns|millis\w*|micros\w*|epoch|seconds)($|_)", re.IGNORECASE
 )
 _OF_RECEIPT = re.compile(r"recv|receiv|arriv|ingest|insert|load|updated|modified|process|^kafka_", re.IGNORECASE)
 

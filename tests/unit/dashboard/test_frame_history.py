@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import Any
 
 from millrace.dashboard.frame_history import MOST_CURVES, FrameHistory
@@ -35,6 +36,24 @@ def test_memory_is_bounded_whatever_frames_hold() -> None:
         history.add(second, float(second), frame(filler=str(list(range(second % 50 * 20)))))
         sizes.append(history.size)
     assert max(sizes) <= 50_000 and 1 < len(history) < 600
+
+
+def test_what_it_says_it_holds_is_what_it_holds() -> None:
+    tracemalloc.start()
+    history = FrameHistory()
+    for second in range(100):
+        history.add(second, float(second), frame(rate=second + 0.5, streams=300))
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert history.size < held < 1.5 * history.size
+
+
+def test_a_curve_that_begins_later_or_ends_has_gaps() -> None:
+    history = FrameHistory()
+    for number, streams in enumerate((1, 2, 1)):
+        history.add(number, float(number), frame(streams=streams))
+    values = history.curves()["values"]
+    assert values["stream/s0/rate"] == [1.0, 1.0, 1.0] and values["stream/s1/rate"] == [None, 1.0, None]
 
 
 def test_curves_have_the_newest_point_and_no_more_than_a_screen_shows() -> None:
