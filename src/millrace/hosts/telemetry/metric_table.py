@@ -229,7 +229,7 @@ METRICS = (
     Metric(
         "millrace_operator_busy_seconds_total",
         "counter",
-        "Time that an operator worked; 0 on Spark.",
+        "Time that an operator worked.",
         _OPERATOR,
         _operators(lambda o: o.cost / 1e6),
     ),
