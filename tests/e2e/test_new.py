@@ -130,6 +130,21 @@ def test_json_whose_values_are_of_several_kinds(tmp_path: Path) -> None:
     check_run(tmp_path, 3)
 
 
+@pytest.mark.parametrize(
+    ("time", "written_as"),
+    [
+        ("2024-01-01T00:00:{at:02d}.5Z", "e_time TIMESTAMP AS CAST(e.`time` AS TIMESTAMP)"),
+        ("13/01/2024 10:{at:02d}", "e_time TIMESTAMP AS to_timestamp(e.`time`, 'dd/MM/yyyy HH:mm')"),
+    ],
+)
+def test_a_time_inside_a_struct_is_computed(time: str, written_as: str, tmp_path: Path) -> None:
+    rows = [{"e": {"time": time.format(at=at)}, "e_times": 0, "n": 1.5} for at in range(30)]
+    (tmp_path / "envelope.json").write_text("\n".join(map(json.dumps, rows)))
+    said = written(Path("envelope.json"), tmp_path, written_as, "TIMESTAMP BY e_time ORDERED")
+    assert "time       e.time, " in said
+    assert len(check_run(tmp_path, 30)) > 1
+
+
 def test_a_type_is_that_of_most_values_and_words_are_no_nulls_of_json(tmp_path: Path) -> None:
     lines = [f'{{"ts": {1700000000 + at}, "v": {at}, "w": "{at or "NA"}"}}' for at in range(9)]
     (tmp_path / "most.json").write_text("\n".join([*lines, '{"ts": 1700000009, "v": "?"}']))

@@ -6,6 +6,7 @@
   `sampled_messages`: the rows that they are
 - `column_kinds`: the type of each column, its nulls, and the words that stand for null
 - `time_choice`: which column is the time, and how it is written
+- `nested_times`: times inside structs
 - `time_profile`: how far rows come out of order, and how long nothing comes
 - `key_choice`: which columns look like keys of updates or of groups
 - `proposal`: all of this together; `script_text` is the script, `findings_text` what is said of it and how sure it is

@@ -57,9 +57,9 @@ def _time_lines(found: Proposal) -> Iterator[str]:
     if found.time is None or found.profile is None:
         yield _line("time", "no column looks like a time", "a guess")
         return
-    others = f"; or {', '.join(each.column for each in found.times[1:])}" if found.times[1:] else ""
+    others = f"; or {', '.join(each.label for each in found.times[1:])}" if found.times[1:] else ""
     either = f" (or {found.time.either})" if found.time.either else ""
-    yield _line("time", f"{found.time.column}, {found.time.format}{either}{others}", found.time.sure)
+    yield _line("time", f"{found.time.label}, {found.time.format}{either}{others}", found.time.sure)
     if found.time.unfit:
         yield _line(
             "malformed", f"{_counted(found.time.unfit, 'row')} without a time there, but other text: skipped", "sure"

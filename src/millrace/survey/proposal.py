@@ -16,6 +16,7 @@ from millrace.kernel.elements import TIMESTAMP
 from millrace.survey.column_kinds import NULL_WORDS, ColumnKind, column_kind
 from millrace.survey.file_shape import FileShape, file_shape
 from millrace.survey.key_choice import KeyChoice, key_choices
+from millrace.survey.nested_times import nested_times
 from millrace.survey.sampled_messages import sampled_messages
 from millrace.survey.sampled_rows import SampledRows, sampled_rows
 from millrace.survey.time_choice import Micros, TimeChoice, time_choices
@@ -82,6 +83,8 @@ def _proposal(name: str, shape: FileShape | TopicShape, rows: SampledRows) -> Pr
         for each, column in rows.columns.items()
     ]
     times = time_choices(rows.columns, kinds)
+    if all(is_of_message(each.column) for each in times):
+        times = nested_times(rows.columns, kinds) + times
     keys = key_choices(rows.columns, kinds, times[0] if times else None)
     parts = _parts(times[0], rows) if times else {}
     profile = time_profile(*parts.values()) if times else None

@@ -70,10 +70,15 @@ def _stream(found: Proposal) -> Iterator[str]:
 
 def _columns(found: Proposal) -> Iterator[str]:
     texts = [f"  {name_text(kind.name)} {sql_name(found.declared(kind))}" for kind in found.kinds]
+    remarks = [_remark(kind) for kind in found.kinds]
+    if found.time is not None and found.time.path:
+        value = ".".join(map(name_text, found.time.path))
+        texts.append(f"  {name_text(found.time.column)} TIMESTAMP AS {found.time.reader.format(value)}")
+        remarks.append("computed: the time stands inside another column")
     texts = [text + ("," if place < len(texts) - 1 else "") for place, text in enumerate(texts)]
     width = min(max(map(len, texts)), 40)
-    for text, kind in zip(texts, found.kinds, strict=True):
-        yield f"{text:<{width}}  -- {_remark(kind)}"
+    for text, remark in zip(texts, remarks, strict=True):
+        yield f"{text:<{width}}  -- {remark}"
 
 
 def _remark(kind: ColumnKind) -> str:
@@ -92,7 +97,7 @@ def _time(found: Proposal) -> Iterator[str]:
     time, profile = found.time, found.profile
     if time.either:
         yield f"  -- The times could also be read as {time.either}: then change timestamp_format."
-    others = [f"{each.column} ({each.format})" for each in found.times[1:]]
+    others = [f"{each.label} ({each.format})" for each in found.times[1:]]
     if others:
         yield f"  -- Other columns that could be the time: {', '.join(others)}."
     if time.unfit:
@@ -121,7 +126,7 @@ def _time(found: Proposal) -> Iterator[str]:
 
 def _options(found: Proposal) -> str:
     options = dict(found.shape.connector().options)
-    if found.time is not None and found.time.format != "iso":
+    if found.time is not None and found.time.format != "iso" and not found.time.path:
         options["timestamp_format"] = found.time.format
     if found.null_words:
         options["null_values"] = ",".join(found.null_words)

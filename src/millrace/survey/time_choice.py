@@ -67,6 +67,14 @@ class TimeChoice:
     """Another format that all values fit too."""
     unfit: int = 0
     """How many of its values are no times."""
+    path: tuple[str, ...] = ()
+    """The names that lead to it inside a struct; a stream then computes the column, as `reader` says."""
+    reader: str = ""
+
+    @property
+    def label(self) -> str:
+        """The column, or the names that lead to it inside one."""
+        return ".".join(self.path) or self.column
 
     @property
     def sure(self) -> str:

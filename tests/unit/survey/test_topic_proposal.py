@@ -104,6 +104,12 @@ def test_the_number_of_a_schema_is_told() -> None:
     assert "they begin with the number of a schema, 7" in said
 
 
+def test_a_time_inside_a_struct_goes_before_that_of_kafka_and_takes_no_name_of_a_column() -> None:
+    text = script(found([json.dumps({"e": {"ms": 1_700_000_000_000 + n}, "e_ms": "a"}) for n in range(9)]))
+    assert "e_ms_ TIMESTAMP AS timestamp_millis(e.ms)" in text and "TIMESTAMP BY e_ms_ ORDERED" in text
+    assert "or kafka_timestamp" not in text and "timestamp_format" not in text and "kafka_timestamp (iso)" in text
+
+
 def test_a_part_of_the_messages_is_called_so() -> None:
     assert "the oldest and newest 9 rows" in script(found([event(second) for second in range(9)], whole=False))
     assert "kafka_key BINARY" in script(found([event(1), event(2)], key=b"\xff"))
