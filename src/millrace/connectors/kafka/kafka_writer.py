@@ -138,7 +138,8 @@ class _Producer(ABC):
                 self._produce(messages)
 
     def _produce(self, messages: list[dict[str, Any]]) -> None:
-        if self.options.headers:
+        # The client takes neither headers nor times of messages that are given together.
+        if self.options.headers or self.options.timestamp is not None:
             for message in messages:
                 self.producer.produce(self.options.topic, **message)
         elif self.producer.produce_batch(self.options.topic, messages) < len(messages):

@@ -76,6 +76,12 @@ def test_keys_values_headers_and_times_are_those_of_the_columns(kafka: Broker, t
     assert deleted.value() is None and time.time() * 1000 - deleted.timestamp()[1] < 600_000
 
 
+def test_times_are_those_of_the_column_without_headers_too(kafka: Broker, topic: str) -> None:
+    writer(kafka, topic, key="k", timestamp="ts").write(0, rows(("a", 1, at(1), None)))
+    (message,) = kafka.messages(topic)
+    assert message.timestamp()[1] == at(1).timestamp() * 1000
+
+
 def test_a_key_of_several_columns_is_json_and_by_default_that_of_the_results(kafka: Broker, topic: str) -> None:
     writer(kafka, topic, results_key='["k", "ts"]').write(0, rows(("a", 1, at(1), None)))
     (message,) = kafka.messages(topic)
