@@ -1,6 +1,7 @@
 """Kafka in, Kafka and PostgreSQL out, while the run and the broker are killed at random: equal to DuckDB over the same.
 
-Six partitions: one gets little, one nothing, the others are skewed; rows are out of order by up to three seconds.
+On Spark Python workers are killed too, each before the whole run. Six partitions: one gets little, one nothing,
+the others are skewed; rows are out of order by up to three seconds.
 `python -m tests.crash.test_kafka_chaos --on local --messages 1000000 --kills 20` runs the whole proof.
 """
 
@@ -13,6 +14,7 @@ import signal
 import subprocess
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -79,8 +81,14 @@ def proof(on: str, messages: int, kills: int, pauses: tuple[float, float], secon
         feeder = Thread(target=_feed, args=(broker, events, prices, seconds))
         feeder.start()
         for number in range(kills):
-            process = _started(on, folder)
-            time.sleep(random.uniform(*pauses))
+            process, pause = _started(on, folder), random.uniform(*pauses)
+            time.sleep(pause / 2)
+            workers = _workers(process.pid)
+            if workers and number % 2:
+                with suppress(ProcessLookupError):
+                    os.kill(random.choice(workers), signal.SIGKILL)
+                print("a worker is killed", flush=True)
+            time.sleep(pause / 2)
             if number % 7 == 3:
                 broker.restart()
             alive = process.poll() is None
@@ -111,6 +119,17 @@ def _started(on: str, folder: Path, *more: str) -> subprocess.Popen[bytes]:
     run = [*COMMAND, "run", "q.sql", "--on", on, "--checkpoint", "state", *more]
     with (folder / "log").open("ab") as log:
         return subprocess.Popen(run, cwd=folder, env=environment(), stdout=log, stderr=log, start_new_session=True)
+
+
+def _workers(session: int) -> list[int]:
+    """The Python processes that Spark has started in the session of a run."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            own = int((process / "stat").read_text().rpartition(")")[2].split()[3])
+            if own == session and b"pyspark.daemon" in (process / "cmdline").read_bytes():
+                found.append(int(process.name))
+    return found
 
 
 def _events(count: int) -> pa.Table:
