@@ -22,7 +22,8 @@ _LONG_AGO = -(2**61)
 """The least time of parts that were saved without one."""
 _KEYS = b"keys"
 """The metadata key of the columns that name the parts, with their types."""
-_PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
+_PACKED = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+_UNPACKED = pa.ipc.IpcReadOptions(use_threads=False)
 
 
 class PartitionProgress:
@@ -149,4 +150,4 @@ def _text(table: pa.Table) -> str:
 
 
 def _read(text: str) -> pa.Table:
-    return pa.ipc.open_stream(base64.b64decode(text)).read_all()
+    return pa.ipc.open_stream(base64.b64decode(text), options=_UNPACKED).read_all()
