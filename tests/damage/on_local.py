@@ -24,7 +24,7 @@ from tests.damage.networks import QUEUED, Rows, results, script
 OUTCOMES = ("detected", "harmless", "silently wrong", "crashed", "internal error", "not named")
 _OLDER, _BASE = 2, 5
 """The commits of which copies are kept: as after a kill between the record and the results' names."""
-_INTERNAL = re.compile(r"internal error|a fault of ours|Traceback")
+_INTERNAL = re.compile(r"internal error|Traceback")
 
 
 @dataclass(frozen=True)

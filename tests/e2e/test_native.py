@@ -96,7 +96,7 @@ def test_a_streaming_data_frame_is_a_stream(tmp_path: Path, spark_session: Any) 
     assert rows_of([answer]) == rows_of([fed.run(on="local", until="end").results("q")]) != []
     with pytest.raises(RequestError, match="not streaming"):
         net.stream("t", spark_session.read.schema(columns).orc(str(tmp_path / "orc")), time="ts")
-    with pytest.raises(RequestError, match='"s" comes from "dataframe", which Spark alone reads'):
+    with pytest.raises(RequestError, match='"s" comes from "dataframe", which only Spark can read'):
         net.run(on="local", until="end")
 
 

@@ -75,4 +75,4 @@ def test_a_source_of_an_installed_package_is_found_by_its_entry_point(tmp_path: 
     # Without the package only Spark could know the format.
     refused = millrace("run", "q.sql", "--on", "local", "--until-end", folder=tmp_path)
     assert refused.returncode == 2
-    assert 'comes from "squares", which Spark alone reads' in refused.stderr
+    assert 'comes from "squares", which only Spark can read' in refused.stderr

@@ -247,7 +247,7 @@ REFUSED = {
         "add venue",
     ),
     "AS SELECT p.symbol, p.venue FROM prices AS p JOIN plain AS o ON p.symbol = o.symbol AND p.venue = o.venue": (
-        '"plain" is no update stream',
+        '"prices" is an update stream and "plain" is not',
         'Declare UPDATE KEY for "plain"',
     ),
 }

@@ -156,7 +156,7 @@ class Console:
         say(self.err, f"warning: {text}\n")
 
     def changed(self, request: str, replies: Sequence[Reply]) -> None:
-        """Nothing: whoever asked for a change is answered."""
+        """Nothing: the asker of a change gets the answer."""
 
     def evolution(self, evolution: Evolution | None, *, would: bool = False) -> None:
         """Show what becomes of the queries of a checkpoint; with `would`, for a dry run, on standard output."""

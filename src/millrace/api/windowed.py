@@ -47,4 +47,6 @@ class Windowed:
 
 def no_rows() -> RequestError:
     """The error for windows that are used as rows."""
-    return RequestError("windows are no rows yet", hint="Aggregate them: .agg(n='count(*)').")
+    return RequestError(
+        "windows must be aggregated before their rows are used", hint="Aggregate them: .agg(n='count(*)')."
+    )

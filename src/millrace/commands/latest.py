@@ -98,7 +98,8 @@ def latest(
         return _asked(folder, {**what, "query": query}, timeout)
     if stale or refresh:
         raise RequestError(
-            f'no run listens in "{folder}"', hint="Answers grow stale, and can be refreshed, while a run is at work."
+            f'no run listens in "{folder}"',
+            hint="Only a run that is at work can measure staleness and refresh answers.",
         )
     return _committed(folder, query, key)
 

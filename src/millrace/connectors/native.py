@@ -62,11 +62,11 @@ def refuse_source(stream: Stream) -> RequestError:
     format, known = stream.connector.format, known_sources()
     if format == ITERABLE:
         return RequestError(
-            f'stream "{stream.name}" is fed from Python, and nothing feeds it',
+            f'stream "{stream.name}" takes its rows from Python, and was given none',
             hint=f"Run the network from Python, or read the stream from another source: {listed(known_sources())}.",
         )
     return RequestError(
-        f'stream "{stream.name}" comes from "{format}", which Spark alone reads',
+        f'stream "{stream.name}" comes from "{format}", which only Spark can read',
         hint=f"{did_you_mean(format, known)}Run it on Spark, or read it from another source: {listed(known)}.",
     )
 
@@ -75,6 +75,6 @@ def refuse_sink(sink: Sink) -> RequestError:
     """The error of a host other than Spark for a sink that it cannot write to."""
     format, known = sink.connector.format, (*FORMATS, PYTHON_SINK, *sorted(writer_formats()), *PLAIN_SINKS)
     return RequestError(
-        f'sink "{sink.name}" goes to "{format}", which Spark alone writes',
+        f'sink "{sink.name}" goes to "{format}", which only Spark can write',
         hint=f"{did_you_mean(format, known)}Run it on Spark, or choose another format: {listed(known)}.",
     )

@@ -34,7 +34,8 @@ def open_source(stream: Stream, schema: pa.Schema) -> Source:
     found = class_at(source_place(stream.connector.format, given), f"the source of {owner}")
     if not (isinstance(found, type) and issubclass(found, Source)):
         raise RequestError(
-            f"the source of {owner}, {found!r}, is no source", hint="Give a class that inherits from millrace.Source."
+            f"the source of {owner}, {found!r}, is not a class of sources",
+            hint="Give a class that inherits from millrace.Source.",
         )
     options = {name: value for name, value in resolved(given, owner).items() if name not in _HOST_OPTIONS}
     columns = pa.schema([field for field in schema if field.name != PARTITION])
@@ -89,17 +90,17 @@ def check_positions(stream: str, positions: Mapping[str, int], spans: Mapping[st
         span = spans.get(partition)
         if span is None:
             raise RunError(
-                f'partition "{partition}" of stream "{stream}" has been read and is gone',
+                f'partition "{partition}" of stream "{stream}" was read, and no longer exists',
                 hint="Bring it back with its rows, or start on a new checkpoint.",
             )
         if position < span.first:
             raise RunError(
-                f'rows of stream "{stream}" are gone before they were read: partition "{partition}" begins at '
+                f'rows of stream "{stream}" were deleted before they were read: partition "{partition}" begins at '
                 f"{span.first}, and the run goes on at {position}",
                 hint="Keep rows longer than a run may be down. To go on without them, start on a new checkpoint.",
             )
         if position > span.end:
             raise RunError(
                 f'partition "{partition}" of stream "{stream}" ends at {span.end}, and has been read up to {position}',
-                hint="It was deleted and made anew, or cut off. Start on a new checkpoint.",
+                hint="It was deleted and created again, or truncated. Start on a new checkpoint.",
             )

@@ -128,7 +128,7 @@ class PolledInput:
 
     @property
     def more(self) -> bool:
-        """False: a read gives all that there is."""
+        """True if a read left rows behind; it never does."""
         return False
 
     @property

@@ -48,7 +48,10 @@ class Pushed(Asked):
     def __init__(self, most_rows: int = MOST_ROWS, most_bytes: int = MOST_BYTES) -> None:
         super().__init__(self._next)
         if most_rows < 1 or most_bytes < 1:
-            raise RequestError("a pushed stream needs room for rows", hint="Give most_rows and most_bytes from 1 on.")
+            raise RequestError(
+                "most_rows and most_bytes of a pushed stream must be positive",
+                hint="Give numbers from 1 on, or leave them out.",
+            )
         self._most: Size = (most_rows, most_bytes)
         self._lock = RLock()
         self._room = Condition(self._lock)
@@ -136,7 +139,7 @@ class Pushed(Asked):
         return taken
 
     def _gone(self, taken: Sequence[Item]) -> None:
-        """Note what has been taken, and let who pushes go on."""
+        """Note what has been taken, and let waiting pushes go on."""
         self._attended, self._taker = True, get_ident()
         if not self._items:
             # Sizes of rows in Python are estimates, which differ between parts.

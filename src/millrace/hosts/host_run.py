@@ -1,6 +1,6 @@
 """A run, as every host offers it: `LocalRun`, `VirtualRun` and `SparkRun` have these methods.
 
-The first ones are called by whoever starts the run. Those below are called in the run's own thread, between two turns
+The caller that starts the run uses the first ones. Those below are called in the run's own thread, between two turns
 (see control/live_changes.py).
 """
 

@@ -49,7 +49,7 @@ class RunOptions:
     """True if Spark logs more."""
 
     user_code: bool = True
-    """False if SQL that names Python code to be imported, or a class of Spark's sources, is refused."""
+    """True if SQL may name Python code to be imported, or a class of Spark's sources."""
 
     def __post_init__(self) -> None:
         """Refuse options that the host does not have."""

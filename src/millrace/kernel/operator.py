@@ -110,7 +110,7 @@ class Operator:
 
     def on_more(self, limit: int | None) -> Iterator[Element]:
         """Called while it is unfinished, to go on with at most `limit` rows."""
-        raise AssertionError("an operator that puts work off says how it goes on")
+        raise AssertionError("an operator that postpones work says how it goes on")
 
     def on_cost(self, micros: Microseconds) -> None:
         """Called, if it learns cost, with the duration of its last step."""

@@ -43,7 +43,7 @@ class Declarations:
     functions: dict[str, UserFunction] = field(default_factory=dict)
     views: dict[str, Body] = field(default_factory=dict)
     queries: dict[str, Body] = field(default_factory=dict)
-    """What named queries compute, for those that read them."""
+    """What named queries compute, for the queries that read them."""
     tables: dict[str, Table] = field(default_factory=dict)
 
 

@@ -249,7 +249,7 @@ def test_a_run_cannot_be_asked_from_the_thread_that_feeds_it() -> None:
     net.query("q", net.stream("a", COLUMNS, time="ts", source=feed()))
     handles.append(net.run(on="local"))
     handles[0].wait(300)
-    assert "from inside itself" in told[0].fact
+    assert "cannot ask the run itself" in told[0].fact
 
 
 def test_a_virtual_run_is_changed_between_two_events() -> None:

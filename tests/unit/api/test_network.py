@@ -228,7 +228,7 @@ def test_relations_of_another_network_are_refused() -> None:
 def test_what_is_no_relation_is_refused() -> None:
     net = mr.Network()
     a = net.stream("a", COLUMNS, time="ts", source=[])
-    with pytest.raises(RequestError, match=r"windows are no rows yet(.|\n)*\.agg\("):
+    with pytest.raises(RequestError, match=r"windows must be aggregated before their rows are used(.|\n)*\.agg\("):
         net.query("q", a.window(range="1 minute"))  # type: ignore[arg-type]
     with pytest.raises(RequestError, match='"SELECT 1" is no relation'):
         net.query("q", "SELECT 1")  # type: ignore[arg-type]

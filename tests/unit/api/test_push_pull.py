@@ -386,8 +386,8 @@ def test_what_cannot_be_served_is_refused_with_a_reason() -> None:
         with pytest.raises(HTTPError, match="400"):
             urlopen(f"{server.url}/changes/prices?present=maybe")
         status, said = refusal(f"{server.url}/queries", Host="evil.example")
-        assert (status, said["error"]) == (400, 'this server is not "evil.example"')
-        with pytest.raises(RequestError, match=f"port {server.port} cannot be listened on"):
+        assert (status, said["error"]) == (400, 'the request is for the host "evil.example", which is not this server')
+        with pytest.raises(RequestError, match=f"port {server.port} cannot be used"):
             handle.serve(server.port)
 
 

@@ -123,7 +123,7 @@ def test_windows_of_a_join_go_by_either_time_or_by_the_later(by: str | None, sta
 
 def test_a_window_of_a_join_needs_an_aggregate_to_stand_behind() -> None:
     _, (a, b) = network(a=A, b=B)
-    with pytest.raises(RequestError, match=r"windows of a join are aggregated(.|\n)*count"):
+    with pytest.raises(RequestError, match=r"the windows of a join have no aggregate(.|\n)*count"):
         a.join(b, on="k", within="1 second").window(range="1 minute").group_by("k").agg()
 
 
@@ -312,7 +312,7 @@ def test_windows_are_not_joined_before_they_are_aggregated() -> None:
     _, (a, b) = network(a=A, b=B)
     windows: Any = a.window(range="5 seconds")
     for use in (lambda: windows.join(b, on="k"), lambda: windows.where("n > 1"), lambda: a.join(windows, on="k")):
-        with pytest.raises(RequestError, match="windows are no rows yet"):
+        with pytest.raises(RequestError, match="windows must be aggregated before their rows are used"):
             use()
     assert not hasattr(windows, "no_such_thing")
 

@@ -48,9 +48,9 @@ def test_options_of_any_name_are_kept() -> None:
 @pytest.mark.parametrize(
     ("source", "fact", "hint"),
     [
-        ("rate", 'comes from "rate", which Spark alone reads', "Run it on Spark"),
-        ("cvs", 'comes from "cvs", which Spark alone reads', 'Did you mean "csv"?'),
-        ("iterable", "nothing feeds it", "from Python"),
+        ("rate", 'comes from "rate", which only Spark can read', "Run it on Spark"),
+        ("cvs", 'comes from "cvs", which only Spark can read', 'Did you mean "csv"?'),
+        ("iterable", "was given none", "from Python"),
     ],
 )
 def test_a_host_without_spark_refuses_its_sources(source: str, fact: str, hint: str) -> None:
@@ -63,7 +63,7 @@ def test_a_host_without_spark_refuses_its_sources(source: str, fact: str, hint: 
 
 def test_a_host_without_spark_refuses_its_sinks() -> None:
     queries = network("csv", "orc OPTIONS (path 'out')").queries
-    with pytest.raises(RequestError, match='sink "o" goes to "orc", which Spark alone writes'):
+    with pytest.raises(RequestError, match='sink "o" goes to "orc", which only Spark can write'):
         file_sinks(queries)
     assert file_sinks(queries, relayed=True) == {}
 

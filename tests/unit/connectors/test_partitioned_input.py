@@ -183,7 +183,7 @@ def test_a_source_that_does_not_answer_at_the_start_is_an_error() -> None:
     ("change", "message"),
     [
         (lambda: REMOVED.update(gone={"a": 3}), 'partition "a" begins at 3, and the run goes on at 2'),
-        (lambda: SHELVES["gone"].pop("a"), 'partition "a" of stream "s" has been read and is gone'),
+        (lambda: SHELVES["gone"].pop("a"), 'partition "a" of stream "s" was read, and no longer exists'),
         (lambda: SHELVES["gone"]["a"].clear(), "ends at 0, and has been read up to 2"),
     ],
 )
@@ -215,7 +215,7 @@ def test_a_class_that_is_no_source_is_refused() -> None:
     stream = stream_of("x", options=", a 'b'")
     options = {**stream.connector.options, "source": "collections:Counter"}
     object.__setattr__(stream.connector, "options", options)
-    with pytest.raises(RequestError, match="is no source"):
+    with pytest.raises(RequestError, match="is not a class of sources"):
         open_source(stream, stream.schema)
 
 

@@ -63,7 +63,10 @@ class AccessRules:
         """Refuse a request under another name, or of a page from elsewhere."""
         named, origin = headers.get("Host", ""), headers.get("Origin")
         if _without_port(named) not in self._names(came_in_by):
-            raise RequestError(f'this server is not "{named}"', hint=f"Ask it as {url_of(self.shown, port)}.")
+            raise RequestError(
+                f'the request is for the host "{named}", which is not this server',
+                hint=f"Ask it as {url_of(self.shown, port)}.",
+            )
         if origin not in (None, f"http://{named}"):
             raise Refused(403, f'a page of "{origin}" may not ask this server', "Ask it from here.")
         if headers.get("Sec-Fetch-Site") in ("cross-site", "same-site"):

@@ -62,7 +62,7 @@ class JsonHandler(LimitedHandler, ABC):
         try:
             url = urlsplit(self.path)
         except ValueError:
-            raise RequestError(f'"{self.path}" is no address', hint=f"{self.hint}.") from None
+            raise RequestError(f'"{self.path}" is not a valid address', hint=f"{self.hint}.") from None
         first, *rest = [unquote(part) for part in url.path.split("/") if part] or [""]
         parameters = _parameters(url.query)
         if first not in self.routes():

@@ -127,5 +127,5 @@ class PageRoutes:
         text = self._handler.read_json().get("sql")
         self._handler.close_connection = False
         if not isinstance(text, str) or not text.strip():
-            raise RequestError("there is no statement", hint='Send {"sql": "ADD QUERY name AS SELECT ..."}.')
+            raise RequestError("the request holds no statement", hint='Send {"sql": "ADD QUERY name AS SELECT ..."}.')
         return text

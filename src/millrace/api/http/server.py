@@ -55,9 +55,7 @@ class Server:
         try:
             self._http = _Http((self.access.host, port), _Handler)
         except (OSError, OverflowError) as error:
-            raise RequestError(
-                f"port {port} cannot be listened on: {error}", hint="Choose another; 0 picks one."
-            ) from None
+            raise RequestError(f"port {port} cannot be used: {error}", hint="Choose another; 0 picks one.") from None
         self._http.server = self
         self.sampler = Sampler(reader.observe, lambda: reader.network)
         self._thread = Thread(target=self._http.serve_forever, args=(0.05,), name="millrace-http", daemon=True)

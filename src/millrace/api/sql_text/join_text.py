@@ -251,7 +251,7 @@ def with_window(aggregates: Mapping[str, str], window: str) -> dict[str, str]:
     for name, text in aggregates.items():
         if found := _CALL.search(text):
             return {**aggregates, name: f"{text[: found.end()]} {window}{text[found.end() :]}"}
-    raise RequestError("windows of a join are aggregated", hint="Say what to compute: .agg(n='count(*)').")
+    raise RequestError("the windows of a join have no aggregate", hint="Say what to compute: .agg(n='count(*)').")
 
 
 # Errors

@@ -204,6 +204,6 @@ class FileInput:
 
 def _forgotten(stream: str, count: int) -> RunError:
     return RunError(
-        f'the checkpoint does not say of {count} files of stream "{stream}" what was read of them',
+        f'the checkpoint does not record what was read of {count} files of stream "{stream}"',
         hint="Start anew with another checkpoint and sink.",
     )

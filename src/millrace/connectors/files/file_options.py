@@ -77,7 +77,7 @@ def read_options(format: str, options: Mapping[str, str]) -> ReadOptions:
     order = options.get("order_by", "name").lower()
     if order == "arrival" and "earlier_files" in options:
         raise RequestError(
-            "files in the order of their arrival have no order otherwise: none comes before another",
+            "with order_by 'arrival' no file is earlier than another, so earlier_files has no meaning",
             hint="Leave out earlier_files, or say order_by 'name' or 'modified'.",
         )
     several = options["null_values"].split(",") if "null_values" in options else []
@@ -115,7 +115,7 @@ def _time_spelling(options: Mapping[str, str]) -> TimeSpelling:
     if "time_zone" in options and says_zone:
         raise RequestError(
             f'a time zone has no effect with timestamp_format "{value}"',
-            hint="Such times are of a zone already: leave the time zone out.",
+            hint="Such times have a zone already: leave the time zone out.",
         )
     return TimeSpelling(format, zone)
 

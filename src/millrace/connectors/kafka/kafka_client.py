@@ -152,7 +152,7 @@ def failure(error: Any, owner: str, servers: str, what: str = "", *, listed: boo
         )
     if name in _GONE:
         return RunError(
-            f"messages of {owner} are gone before they were read: {what}, {reason}",
+            f"messages of {owner} were deleted before they were read: {what}, {reason}",
             hint="Keep messages longer than a run may be down. To go on without them, start on a new checkpoint.",
         )
     return RunError(f"Kafka failed for {owner}: {reason} ({name})", hint="Look at the log of the broker.")

@@ -47,7 +47,7 @@ _SETTINGS = {
     "linger.ms": 5,
     "reconnect.backoff.max.ms": 1000,
     "enable.idempotence": True,
-    # As producers in Java do it: a key is in one partition, whoever wrote it.
+    # As producers in Java do it: a key is in one partition, whichever program wrote it.
     "partitioner": "murmur2_random",
     "queue.buffering.max.messages": 4 * MOST,
     "queue.buffering.max.kbytes": 2_097_151,

@@ -92,7 +92,7 @@ class Files:
         _sync(path)
 
     def sync_disk(self, path: Path) -> None:
-        """Return when all that the disk of a folder holds is safe, whoever wrote it."""
+        """Return when all that the disk of a folder holds is safe, whichever process wrote it."""
         descriptor = os.open(path, os.O_RDONLY)
         try:
             if _syncfs is None or _syncfs(descriptor) != 0:

@@ -143,7 +143,8 @@ class LiveChanges:
         """
         if get_ident() == self._runner:
             raise RequestError(
-                "a run cannot be asked from inside itself", hint="Ask from another thread than the one that feeds it."
+                "the thread of a run cannot ask the run itself",
+                hint="Ask from a thread other than the one that feeds it.",
             )
         answer: Future[Found] = Future()
         with self._lock:

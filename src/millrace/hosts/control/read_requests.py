@@ -74,7 +74,7 @@ def _request(text: str) -> Mapping[str, Any]:
         asked = {}
     if asked.get("read") not in ("latest", "staleness", "queries"):
         raise RequestError(
-            f"this cannot be read: {text}", hint='Ask for {"read": "latest", "query": name}, "staleness" or "queries".'
+            f"unknown read request: {text}", hint='Ask for {"read": "latest", "query": name}, "staleness" or "queries".'
         )
     found: Mapping[str, Any] = asked
     return found

@@ -6,7 +6,7 @@ Rules:
 - A request to read may also be left for the end: a run that ends, and is not killed, replies to it before it stops
   listening. So a client that asks now and then misses no answer.
 - A run that begins removes what a dead one left; clients that waited for that one are told that it has ended.
-- Only the owner can write to the folder: whoever can write to it commands the run.
+- Only the owner can write to the folder: a user who can write to it commands the run.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def _own_folder(folder: Path) -> Path:
     if status.st_uid != os.getuid() or status.st_mode & 0o022:
         raise RequestError(
             f'the control folder "{folder}" can be written to by others',
-            hint="Whoever can write to it commands the run: name a new folder, or make this one yours alone.",
+            hint="Any user who can write to it commands the run: name a new folder, or make this one yours alone.",
         )
     return folder
 

@@ -10,7 +10,7 @@ from millrace.connectors.stream_input import Chunk, Position, StreamInput
 class CutInput:
     """Gives at most as many rows as it is asked for; the rest of a chunk waits for the next read.
 
-    Its position is that of its source, or where the chunk at hand begins (`at`) and how many rows of it were read
+    Its position is that of its source, or where the cached chunk begins (`at`) and how many rows of it were read
     (`cut`). `skip` is that number for an input that is opened at such a position.
     """
 

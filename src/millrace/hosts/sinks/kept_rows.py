@@ -2,7 +2,7 @@
 
 Rules:
 - A sink keeps the last `MOST_ROWS` rows of its query, or as many as its option `keep` says; `keep 'all'` keeps all.
-- What is not kept any more is counted, and who reads the rows is told.
+- Rows that are not kept any more are counted, and the reader of the rows sees the count.
 """
 
 from __future__ import annotations

@@ -124,7 +124,8 @@ def sink_folder(sink: Sink) -> Path:
         raise RequestError(f'sink "{sink.name}" has no path', hint="Write OPTIONS (path 'folder') after its format.")
     if has_reference(path):
         raise RequestError(
-            f'the path of sink "{sink.name}" has a reference', hint="References are for sinks of Spark's and writers."
+            f'the path of sink "{sink.name}" contains a reference to a secret',
+            hint="Only writers and Spark's own sinks take references.",
         )
     return Path(path)
 

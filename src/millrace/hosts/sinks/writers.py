@@ -148,7 +148,7 @@ def check_writer(query: Query) -> None:
         )
     for name in _GIVEN.keys() & options.keys():
         raise RequestError(
-            f'sink "{sink.name}" has an option "{name}", which every writer is given',
+            f'sink "{sink.name}" has an option "{name}", which Millrace itself gives every writer',
             hint=f"Choose another name: this one is {_GIVEN[name]}.",
         )
     resolved(options, f'sink "{sink.name}"')
@@ -213,7 +213,7 @@ class OpenWriters:
             raise RunError(
                 f'the writer "{spec.place}" of query "{spec.query}" failed in epoch {epoch}: '
                 f"{type(error).__name__}: {error}",
-                hint="Start again on the same checkpoint, and the epoch is given to it again.",
+                hint="Start again on the same checkpoint: Millrace gives it the epoch again.",
             ) from error
 
     def keep(self, specs: Collection[WriterSpec]) -> None:

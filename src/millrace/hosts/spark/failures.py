@@ -77,8 +77,8 @@ def unwrap(error: BaseException, log_file: Path | None = None) -> MillraceError:
     where = f'in "{log_file}"' if log_file else "in Spark's log"
     if isinstance(error, ConnectionError) or (isinstance(error, Py4JError) and not isinstance(error, Py4JJavaError)):
         return RunError(
-            "Spark's Java process has gone away",
-            hint=f"Its last words may be {where}. With a checkpoint, start again: the run goes on where it was.",
+            "Spark's Java process has ended",
+            hint=f"The reason may be {where}. With a checkpoint, start again: the run goes on where it was.",
         )
     if found := _MACHINE.search(text):
         reason = OSError(_ERRORS[found[1]], found[1])

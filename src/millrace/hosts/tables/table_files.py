@@ -81,7 +81,7 @@ def _versions(folder: Path, table: str, key: Sequence[str], records: Sequence[Ma
         each["file"]: known.get(each["file"]) or _contents(folder / each["file"], each["digest"], key)
         for each in records
     }
-    # What no version needs any more is let go.
+    # Contents that no version needs any more are dropped.
     _LOADED[f"{folder}/{table}"] = found
     return [TableVersion(found[each["file"]], each["since"]) for each in records]
 

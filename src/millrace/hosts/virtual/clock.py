@@ -1,7 +1,7 @@
 """The clock of virtual time: it moves by what work costs, and by jumps.
 
 Rules:
-- The work of an operator takes its time before anything comes of it: whoever has asked to be called at a time in
+- The work of an operator takes its time before anything comes of it: a program that asked to be called at a time in
   between sees the network as it was when the work began.
 """
 

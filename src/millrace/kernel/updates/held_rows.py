@@ -186,7 +186,7 @@ class HeldRows:
         return (key, since) if since != NONE else (-1, 0)
 
     def presses(self, now: Microseconds, cost: float | None) -> bool:
-        """Always true: no row waits until other queues have nothing to do."""
+        """True for every row: none waits until other queues have nothing to do."""
         return True
 
     # Other kinds of queues

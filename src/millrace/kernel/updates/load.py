@@ -4,9 +4,9 @@ Rules:
 - The cost of a row is the time from when rows are released until they have been processed, divided by their number; the
   last ten times or so count. A host that measures itself tells it instead.
 - With a budget rows may leave more slowly than they could be processed. A turn is the time from one spent allowance to
-  the next while rows wait, the pace that by the rows which left. What a row takes to be worked off follows from these.
-- The load is the share of time that it would take to work off all that comes: arrivals per second times what a row
-  takes. It is looked at once a period, never in between, so that it does not depend on how rows are cut into batches.
+  the next while rows wait, the pace that by the rows which left. The time that a row takes follows from these.
+- The load is the share of time that it would take to process all rows that arrive: arrivals per second times the time
+  per row. It is looked at once a period, never in between, so that it does not depend on how rows are cut into batches.
 - A queue that sheds keeps as many rows as there is time to process, less the time in which it catches up with those
   that wait.
 - A queue that switches by itself appends while it keeps up. It updates when what waits would take longer than `HIGH` to
@@ -93,7 +93,7 @@ class Load(Noted):
         self._last = [now, waiting, 0]
 
     def each(self, cost: float | None, rows: int | None, time: Microseconds | None) -> float:
-        """What a row takes to be worked off: its cost, or more with a budget of rows, or of time in a turn."""
+        """How long a row takes: its cost, or more with a budget of rows, or of time in a turn."""
         cost = cost or 0.0
         if rows is not None:
             return max(cost, self._pace)

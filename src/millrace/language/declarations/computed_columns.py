@@ -28,7 +28,7 @@ def with_computed(
     known = pa.schema([each for each in schema if each.name in given])
     if not len(known) and columns:
         raise QueryError(
-            "a stream has a column that is not computed",
+            "a stream needs a column that is not computed",
             hint="Name a column of the source.",
             place=columns[0].name.place,
         )
@@ -54,7 +54,7 @@ def _as_declared(column: ColumnDefinition, bound: Typed, kind: pa.DataType) -> T
         return typed.cast(bound, kind)
     name, found = column.name.text, sql_name(bound.type)
     raise QueryError(
-        f'column "{name}" is declared as {sql_name(kind)}, and what it is computed of is {found}',
+        f'column "{name}" is declared as {sql_name(kind)}, but its expression gives {found}',
         hint=f"Write CAST(... AS {sql_name(kind)}), or declare it as {found}.",
         place=bound.place or column.name.place,
     )

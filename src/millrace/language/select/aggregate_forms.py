@@ -127,7 +127,7 @@ class AggregateForms:
         return Aggregation("", "count", (typed.call("named_struct", pairs).expression,), where)
 
     def _counts_all(self, node: exp.Expr) -> bool:
-        """`count(*)` and `count(1)`."""
+        """True for `count(*)` and `count(1)`."""
         if isinstance(node, exp.Star):
             return True
         bound = self.binder.bind(node)

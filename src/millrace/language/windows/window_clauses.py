@@ -303,7 +303,7 @@ def window_column(node: exp.Expr, scope: Scope) -> str | None:
 
 
 def is_window_struct(node: exp.Expr, scope: Scope) -> bool:
-    """`window` alone, as Spark names both bounds at once."""
+    """True for `window` alone, as Spark names both bounds at once."""
     if is_window_call(node):
         return True
     plain = isinstance(node, exp.Column) and not node.table and scope.find(node.name) is None

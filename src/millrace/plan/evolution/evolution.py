@@ -183,7 +183,7 @@ def merged(running: QueryNetwork, old: QueryNetwork, new: QueryNetwork, declared
         if then.get(name) != query:
             queries.append(query)
         elif name in at_work:
-            # It may have been altered since, or taken out for good.
+            # It may have been altered since, or dropped.
             queries.append(at_work[name])
     return QueryNetwork((*queries, *(each for name, each in at_work.items() if name not in then and name not in now)))
 

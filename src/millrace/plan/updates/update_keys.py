@@ -87,8 +87,8 @@ def _refuse_mixture(root: Node) -> None:
     in_vain = plain.outlet in ASIDE or any(isinstance(each, Following | RowsJoin) for each in walk(root))
     declare = "Let" if in_vain else f'Declare UPDATE KEY for "{name}" as well, or let'
     raise NoUpdateSemantics(
-        f'"{name}" is no update stream, and "{update.stream.name}" is one: all rows of the one count, and an update '
-        "query leaves rows out",
+        f'"{update.stream.name}" is an update stream and "{name}" is not: the query would leave rows of "{name}" out, '
+        "but all of them count",
         hint=f"{declare} the query {APPEND}.",
         node=plain,
     )

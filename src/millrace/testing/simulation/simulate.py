@@ -168,6 +168,6 @@ def _refuse_clock(network: QueryNetwork) -> None:
     for stream in network.streams():
         if stream.time.kind == "internal":
             raise RequestError(
-                f'the rows of stream "{stream.name}" get their time from the clock, which is another in every run',
+                f'the rows of stream "{stream.name}" get their time from the clock, which differs from run to run',
                 hint="Give an oracle that does not look at times, or declare TIMESTAMP BY a column of the rows.",
             )

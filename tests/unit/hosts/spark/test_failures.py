@@ -57,12 +57,12 @@ def test_other_exceptions_pass_through_carrying() -> None:
 
 def test_a_java_process_that_is_gone_is_named() -> None:
     gone = unwrap(Py4JError("An error occurred while calling o144.isActive"))
-    assert gone.fact == "Spark's Java process has gone away"
+    assert gone.fact == "Spark's Java process has ended"
     assert gone.hint is not None and "start again" in gone.hint
 
 
 def test_a_java_process_that_refuses_is_gone() -> None:
-    assert unwrap(ConnectionRefusedError(111, "refused")).fact == "Spark's Java process has gone away"
+    assert unwrap(ConnectionRefusedError(111, "refused")).fact == "Spark's Java process has ended"
 
 
 def test_a_full_disk_is_named_wherever_it_is_noticed(tmp_path: Path) -> None:

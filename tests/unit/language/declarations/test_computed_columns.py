@@ -37,7 +37,7 @@ def test_a_computed_column_reads_those_before_it_and_takes_a_wider_type() -> Non
 @pytest.mark.parametrize(
     ("columns", "fact", "offending"),
     [
-        ("d STRING, ts TIMESTAMP AS d", "declared as TIMESTAMP, and what it is computed of is STRING", "d"),
+        ("d STRING, ts TIMESTAMP AS d", "declared as TIMESTAMP, but its expression gives STRING", "d"),
         ("d STRING, ts TIMESTAMP AS to_timestamp(e)", 'column "e" does not exist', "e"),
         ("d STRING, a AS b, b AS to_timestamp(d), ts AS b", 'column "b" does not exist', "b"),
         ("d STRING, ts AS max(to_timestamp(d))", "max", None),

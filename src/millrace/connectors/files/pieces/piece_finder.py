@@ -165,7 +165,7 @@ class PieceFinder:
 
     def _gone(self, path: str) -> RunError:
         return RunError(
-            f'file "{path}" of stream "{self._stream.name}" has been read and is gone',
+            f'file "{path}" of stream "{self._stream.name}" was read, and no longer exists',
             hint="Keep the files of a stream in place as long as its checkpoint is in use.",
         )
 
@@ -178,8 +178,8 @@ class PieceFinder:
 
     def _went_on(self, path: str, known: FileStamp) -> RunError:
         return RunError(
-            f'file "{path}" of stream "{self._stream.name}" went on in its last line, which had been read: its first '
-            f"{known.read} bytes end in the middle of a line",
-            hint="Let a writer end its last line before a run with an end, or the writer of another file, begins; "
+            f'file "{path}" of stream "{self._stream.name}" was extended in its last line, which had been read: its '
+            f"first {known.read} bytes end in the middle of a line",
+            hint="Write a last line whole before a run with an end starts, and before the next file begins. Now "
             "start anew with another checkpoint and sink.",
         )

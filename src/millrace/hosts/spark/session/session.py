@@ -322,7 +322,7 @@ def _hushed(session: SparkSession) -> SparkSession:
 def _output_into(log_file: Path) -> Iterator[None]:
     """A block whose child processes write to the log file what they would write to the terminal.
 
-    Java may go on for a while when the run has ended: whoever reads the run's output shall not wait for it.
+    Java may go on for a while when the run has ended: a reader of the run's output shall not wait for it.
     """
     sys.stdout.flush()
     sys.stderr.flush()

@@ -156,7 +156,7 @@ class Polls:
             poll.remove(read.get(name, 0))
 
     def closed(self) -> bool:
-        """Write what has been pushed, and say whether all of it has, of the streams that say so."""
+        """Write what has been pushed; True if the program has closed all streams that it can close."""
         pushed = [poll for poll in self._polls.values() if poll.source.closes]
         for poll in pushed:
             poll.look(time.monotonic())

@@ -253,7 +253,7 @@ class StreamFiles:
     def _gone(self, names: list[str]) -> RunError:
         what = f'file "{names[0]}"' if names else "a file"
         return RunError(
-            f'{what} of stream "{self.stream}" has been read and is gone',
+            f'{what} of stream "{self.stream}" was read, and no longer exists',
             hint="Keep the files of a stream in place as long as its checkpoint is in use.",
         )
 

@@ -19,7 +19,7 @@ from millrace.kernel.columns.grouping import Groups
 Measured = tuple[Fractions, npt.NDArray[np.bool_]]
 """Results, and where there is none."""
 Measure = Callable[..., Measured]
-"""Results of the columns of partials that are not of nothing."""
+"""Results of the columns of partials that hold at least one value."""
 
 
 class _Moments(AggregateFunction):
@@ -34,7 +34,7 @@ class _Moments(AggregateFunction):
 
     def merged(self, groups: Groups, partials: Columns) -> Columns:
         columns = [column.to_numpy() for column in partials]
-        # The mean of nothing says nothing.
+        # Without a value there is no mean.
         some = columns[0] > 0
         with np.errstate(invalid="ignore", over="ignore"):
             return [pa.array(each) for each in self.pooled(groups.of(some), *(column[some] for column in columns))]

@@ -263,7 +263,7 @@ class MatchRun(MatchRows):
         return table
 
     def _verify(self, codes: Integers, columns: list[pa.Array], rows: Integers | None) -> bool:
-        """Take back the codes that rows of other keys have here; False if one row of a key does not stand for all."""
+        """Take back the codes of rows whose keys differ; True if one row per key is enough to tell."""
         if self.reader.exact:
             return True
         if not self.pure:

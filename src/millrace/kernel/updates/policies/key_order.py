@@ -76,7 +76,7 @@ class Line:
 
     def peek(self, count: int) -> Integers:
         """The keys at the front, at most so many."""
-        # What is out of date at the front is passed for good, or every look would begin with all that has left.
+        # Outdated keys at the front are skipped from now on, or every look would begin with all keys that have left.
         self.first()
         return self._keys[self._next(count)[0]]
 

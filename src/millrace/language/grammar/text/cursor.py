@@ -106,7 +106,7 @@ class Cursor:
         return bool(self._reader._match_text_seq(*words, advance=False))
 
     def take(self, *words: str) -> bool:
-        """Read these words if they come next."""
+        """Read these words if they come next; True if they did."""
         return bool(self._reader._match_text_seq(*words))
 
     def at_type(self, *types: TokenType) -> bool:
@@ -114,7 +114,7 @@ class Cursor:
         return self.token.token_type in types
 
     def take_type(self, kind: TokenType) -> bool:
-        """Read a token of this type if it comes next."""
+        """Read a token of this type if it comes next; True if it did."""
         return bool(self._reader._match(kind))
 
     def expect(self, *words: str, hint: str, what: str | None = None) -> None:

@@ -102,7 +102,9 @@ def test_a_line_that_goes_on_after_it_was_read_is_an_error(tmp_path: Path) -> No
     path = put(tmp_path / "a.csv", "n\n1\n2", rested=True)
     assert take(finder) == [("a.csv", 0, 5)]
     put(path, "3\n")
-    with pytest.raises(RunError, match=r'file ".*/a.csv" of stream "s" went on in its last line, which had been read'):
+    with pytest.raises(
+        RunError, match=r'file ".*/a.csv" of stream "s" was extended in its last line, which had been read'
+    ):
         finder.look()
 
 
@@ -208,12 +210,12 @@ def test_files_that_were_read_must_stay(tmp_path: Path) -> None:
     put(tmp_path / "b.csv", "n\n2\n")
     take(finder)
     (tmp_path / "a.csv").unlink()
-    with pytest.raises(RunError, match=r'file ".*/a.csv" of stream "s" has been read and is gone'):
+    with pytest.raises(RunError, match=r'file ".*/a.csv" of stream "s" was read, and no longer exists'):
         finder.look()
 
 
 def test_an_order_of_arrival_leaves_nothing_that_comes_earlier(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="none comes before another"):
+    with pytest.raises(RequestError, match="no file is earlier than another"):
         finder_of(tmp_path, options=", order_by 'arrival', earlier_files 'read'")
     with pytest.raises(RequestError, match='option "order_by" does not take "size"'):
         finder_of(tmp_path, options=", order_by 'size'")

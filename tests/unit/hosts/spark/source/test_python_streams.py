@@ -171,7 +171,7 @@ def test_a_micro_batch_whose_files_have_been_removed_is_refused(tmp_path: Path) 
     end = run.next_offset(begun)
     remove_files(run.folder, 4)
     for read in (lambda: run.read(begun, end), lambda: run.next_offset(begun)):
-        with pytest.raises(RunError, match=r'"00000003.parquet" of stream "s" has been read and is gone'):
+        with pytest.raises(RunError, match=r'"00000003.parquet" of stream "s" was read, and no longer exists'):
             read()
 
 
@@ -181,7 +181,7 @@ def test_a_file_that_is_missing_though_it_was_not_removed_is_still_noticed(tmp_p
     end = run.next_offset(dict(START))
     remove_files(run.folder, 3)
     (run.folder / "00000004.parquet").unlink()
-    with pytest.raises(RunError, match=r'"00000004.parquet" of stream "s" has been read and is gone'):
+    with pytest.raises(RunError, match=r'"00000004.parquet" of stream "s" was read, and no longer exists'):
         run.next_offset(end)
 
 

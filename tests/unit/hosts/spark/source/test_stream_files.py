@@ -145,7 +145,7 @@ def test_a_file_that_is_gone_after_it_was_read_is_named(tmp_path: Path, gone: st
     files = reader(tmp_path)
     start = files.next_offset(dict(START))
     (tmp_path / gone).unlink()
-    assert failure(files, start).fact == f'file "{gone}" of stream "bids" has been read and is gone'
+    assert failure(files, start).fact == f'file "{gone}" of stream "bids" was read, and no longer exists'
 
 
 def test_one_file_gone_and_another_come_is_noticed_after_a_restart(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_a_run_does_not_go_on_where_rows_are_gone(tmp_path: Path) -> None:
     parts = partitions_of(tmp_path, "lost", options=", max_rows_per_trigger '1'")
     first = parts.next_offset(START, 5)
     REMOVED["lost"] = {"a": 2}
-    with pytest.raises(RunError, match="are gone before they were read"):
+    with pytest.raises(RunError, match="were deleted before they were read"):
         parts.next_offset(first, 6)
 
 
