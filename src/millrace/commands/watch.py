@@ -25,11 +25,11 @@ _LOOK, _CALM = 0.2, 0.1
 class WatchedFile:
     """A file whose saves are noticed; `accept` raises what is wrong with the present text."""
 
-    def __init__(self, file: Path, accept: Callable[[], None], tell: Callable[[str], None] | None = None) -> None:
+    def __init__(self, file: Path, accept: Callable[[], None]) -> None:
         self.file = file
         self.saved = False
         """True if a text without a mistake was saved since the last run began."""
-        self._accept, self._tell = accept, tell or _say
+        self._accept = accept
         self._seen = self._text()
 
     @contextmanager
@@ -40,7 +40,7 @@ class WatchedFile:
         def look() -> None:
             while not over.wait(_LOOK):
                 if self.look():
-                    self._tell(f"{self.file} was saved: running it again")
+                    _say(f"{self.file} was saved: running it again")
                     run.stop()
                     return
 
@@ -54,7 +54,7 @@ class WatchedFile:
 
     def wait(self) -> None:
         """Wait for a good save."""
-        self._tell(f"waiting until {self.file} is saved; Ctrl-C ends")
+        _say(f"waiting until {self.file} is saved; Ctrl-C ends")
         while not self.look():
             time.sleep(_LOOK)
 
@@ -77,7 +77,7 @@ class WatchedFile:
 
     def show(self, error: MillraceError) -> None:
         """Show a mistake."""
-        self._tell(f"millrace: {error}")
+        _say(f"millrace: {error}")
 
     def _text(self) -> bytes:
         with suppress(OSError):

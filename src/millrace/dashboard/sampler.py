@@ -31,11 +31,9 @@ _RATE_OVER = 3
 class Sampler:
     """Frames of a run, from its `look`, until it is closed; `network` gives the queries that run now."""
 
-    def __init__(
-        self, look: Callable[[], Observation], network: Callable[[], QueryNetwork], every: float | None = None
-    ) -> None:
+    def __init__(self, look: Callable[[], Observation], network: Callable[[], QueryNetwork]) -> None:
         self.history = FrameHistory()
-        self._look, self._network, self._every = look, network, EVERY if every is None else every
+        self._look, self._network, self._every = look, network, EVERY
         self._news = Condition()
         self._newest: tuple[int, bytes] = 0, b""
         self._closed = False

@@ -61,10 +61,8 @@ ALTERABLE = ("strategy", "share", "breaks", "ets_arcs", *ALTERED)
 """The options that ALTER QUERY may set: those that change how a query is run, and not what it answers."""
 
 
-def parse_network(text: str, *, parts: bool = False) -> QueryNetwork:
+def parse_network(text: str) -> QueryNetwork:
     """The network that a script describes. Paths in options stay as they are written.
-
-    With `parts` its selects may become parts of queries, whose options decide whether they have update semantics.
 
     >>> network = parse_network('''
     ...     CREATE STREAM s (k STRING, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM csv OPTIONS (path 's.csv');
@@ -73,7 +71,7 @@ def parse_network(text: str, *, parts: bool = False) -> QueryNetwork:
     >>> network.queries[0].root.schema.names
     ['window_start', 'window_end', 'k', 'n']
     """
-    return bind_network(parse_script(text), parts=parts)
+    return bind_network(parse_script(text))
 
 
 def bind_network(

@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 
 from millrace.connectors.files.conversion import fits, from_text
 from millrace.connectors.files.times.timestamps import TimeSpelling
-from millrace.kernel.columns.sql_types import sql_name
 
 Values = Any  # pa.ChunkedArray
 
@@ -40,11 +39,6 @@ class ColumnKind:
     """True if it is text of numbers with a decimal comma."""
     nearly: str = ""
     """A value that alone keeps the column from being one of numbers."""
-
-    @property
-    def type_text(self) -> str:
-        """The type as SQL spells it."""
-        return sql_name(self.type)
 
 
 _ISO = TimeSpelling("iso")

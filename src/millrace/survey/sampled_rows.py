@@ -43,7 +43,7 @@ class SampledRows:
         return "all" if self.whole else "the oldest and newest" if self.parts else "the first"
 
 
-def sampled_rows(shape: FileShape, most: int = MOST_ROWS) -> SampledRows:
+def sampled_rows(shape: FileShape) -> SampledRows:
     """The rows of the files, up to about so many."""
     schema, left_out = _schema(shape)
     if not schema.names:
@@ -53,7 +53,7 @@ def sampled_rows(shape: FileShape, most: int = MOST_ROWS) -> SampledRows:
         batches.append(batch)
         malformed += bad
         rows += batch.num_rows
-        if rows >= most:
+        if rows >= MOST_ROWS:
             whole = False
             break
     table = pa.Table.from_batches(batches, schema)

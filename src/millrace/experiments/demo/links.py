@@ -26,6 +26,7 @@ from millrace.kernel.elements import TIMESTAMP
 
 SECOND = 1_000_000
 _HOSTS = 50
+_SEED = 4
 _AHEAD = 2.0
 """Seconds between the writing of the files and the first that is due."""
 FIRST_FILE = 1_000
@@ -80,9 +81,9 @@ class LinkFile:
     offsets: Offsets
 
 
-def link_files(feed: Feed, seed: int = 4) -> list[LinkFile]:
-    """All files of a feed in the order in which they are due; a seed gives the same files again."""
-    random = np.random.default_rng(seed)
+def link_files(feed: Feed) -> list[LinkFile]:
+    """All files of a feed in the order in which they are due; the same files every time."""
+    random = np.random.default_rng(_SEED)
     found = [each for link in feed.links for each in _files(link, _times(link, feed, random))]
     return sorted(found, key=lambda each: each.due)
 

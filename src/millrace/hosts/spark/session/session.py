@@ -110,7 +110,6 @@ appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss.SSS}} %p %c{{1}}: %m%n%ex
 def open_session(
     master: str,
     *,
-    app: str = "millrace",
     log_file: Path,
     verbose: bool = False,
     settings: Mapping[str, str] | None = None,
@@ -129,7 +128,7 @@ def open_session(
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         java_options += _prepare_home(folder, settings or {})
-    builder = SparkSession.Builder().appName(app).master(with_retries(master))
+    builder = SparkSession.Builder().appName("millrace").master(with_retries(master))
     if master.startswith("local") and not reads_rows:
         java_options.append(_QUICK_COMPILER)
     for name, value in _settings(master, java_options, settings or {}).items():
