@@ -54,7 +54,7 @@ MAY_IMPORT = {
     "language/select": "errors kernel/* plan/* language/grammar language/expressions language/windows language/joins",
     "language/updates": "errors kernel/* plan/* language/grammar language/expressions language/declarations "
     "language/select",
-    "language": "errors kernel/* plan/* language/*",
+    "language": "errors kernel kernel/* plan/* language/*",
     # Connectors and hosts. No host imports another one.
     "connectors": "errors secrets source_index kernel kernel/* plan/nodes",
     "hosts": "errors secrets kernel kernel/* plan/* connectors",

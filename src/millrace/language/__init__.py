@@ -11,6 +11,7 @@
     inspection          answers to SHOW, DESCRIBE and EXPLAIN
     clause_places       where queries and their clauses stand in a text
     option_places       where an option stands that a connector refuses
+    month_columns       numbers of months leave a query as text
     script              statements -> a network: `bind_network`, `parse_network`
     change_requests     statements to a running network
 

@@ -16,7 +16,6 @@ from millrace.language.declarations.query_options import bind_options, refuse_wi
 from millrace.language.declarations.released_rows import with_releases
 from millrace.language.declarations.streams import aside_queries, aside_scans, check_format
 from millrace.language.expressions.expression_binder import ExpressionBinder
-from millrace.language.expressions.month_columns import months_as_text
 from millrace.language.expressions.scopes import Scope
 from millrace.language.grammar.script_parser import parse_expression, parse_script
 from millrace.language.grammar.statements import (
@@ -37,6 +36,7 @@ from millrace.language.grammar.statements import (
     Statement,
 )
 from millrace.language.inspection import shown
+from millrace.language.month_columns import months_as_text
 from millrace.language.select.node_places import NodePlaces
 from millrace.language.select.query_binder import QueryBinder
 from millrace.language.updates.queue_options import effective

@@ -16,8 +16,9 @@ from millrace.language.declarations.contracts import Attributes, bind_contract, 
 from millrace.language.declarations.partitions import declared_partitions, grace_of
 from millrace.language.declarations.query_options import BASELINE, bind_options, said, with_baselines
 from millrace.language.expressions.calls import Functions
-from millrace.language.expressions.expression_binder import ExpressionBinder, unknown_type
+from millrace.language.expressions.expression_binder import ExpressionBinder
 from millrace.language.expressions.progressing import ATTRIBUTES
+from millrace.language.expressions.refused_expressions import unknown_type
 from millrace.language.expressions.scopes import Scope
 from millrace.language.expressions.zone_names import check_zone
 from millrace.language.grammar.statements import (

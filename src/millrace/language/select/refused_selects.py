@@ -9,7 +9,7 @@ from sqlglot import exp
 from millrace.errors import QueryError, did_you_mean, listed
 from millrace.language.expressions.bound_relation import BoundRelation
 from millrace.language.expressions.calls import Functions, refuse_unknown
-from millrace.language.expressions.expression_binder import refused_over
+from millrace.language.expressions.refused_expressions import refused_over
 from millrace.language.grammar.statements import Name, Select
 from millrace.language.grammar.text.places import place_of
 from millrace.language.select.aggregate_calls import UserAggregates, aggregates_in
