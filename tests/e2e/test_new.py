@@ -222,6 +222,7 @@ def test_nothing_is_overwritten_and_output_names_another_file(tmp_path: Path) ->
         ("missing.csv", None, "is not there"),
         ("list.json", '[{"a": 1}]', "one JSON array"),
         ("folder", None, "holds no files"),
+        ("https://somewhere/a.csv", None, "is no file, no folder and no topic"),
     ],
 )
 def test_what_cannot_be_read_is_refused(name: str, text: str | None, said: str, tmp_path: Path) -> None:

@@ -44,6 +44,8 @@ def test_a_wrong_script_is_refused_before_anything_runs(case: str, tmp_path: Pat
 
 def test_a_file_that_is_not_there_is_a_wrong_request(tmp_path: Path) -> None:
     refused(millrace("run", "nothing.sql", "--on", "local", folder=tmp_path), 2, 'there is no file "nothing.sql"')
+    (tmp_path / "a.csv.gz").touch()
+    refused(millrace("run", "a.csv.gz", "--on", "local", folder=tmp_path), 2, "millrace new a.csv.gz")
 
 
 @pytest.mark.parametrize(

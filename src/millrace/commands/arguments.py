@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -124,7 +125,15 @@ def named_values(option: str, given: Sequence[str]) -> dict[str, str]:
     return dict(each.split("=", 1) for each in given)
 
 
+_DATA = re.compile(r"\.(csv|tsv|json|jsonl|ndjson|parquet)(\.(gz|bz2|zip))?$")
+
+
 def _text_of(file: Path) -> str:
+    if _DATA.search(file.name) and file.exists():
+        raise RequestError(
+            f'"{file}" is a file of data, and none of queries',
+            hint=f"Let millrace write a first script for it: millrace new {file}",
+        )
     try:
         return file.read_text(encoding="utf-8-sig")
     except FileNotFoundError:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
-from millrace.commands.arguments import Commands
+from millrace.commands.arguments import Commands, named_values
 from millrace.errors import RequestError
 from millrace.survey.findings_text import findings_text
 from millrace.survey.proposal import proposal
@@ -32,7 +33,7 @@ def add_to(commands: Commands) -> None:
 
 
 def _new(options: argparse.Namespace) -> int:
-    found = proposal(options.path, dict(map(_option, options.option)))
+    found = proposal(options.path, _stream_options(options.option))
     output: Path = options.output or Path(f"{found.name}.sql")
     try:
         with output.open("x", encoding="utf-8") as file:
@@ -50,8 +51,5 @@ def _new(options: argparse.Namespace) -> int:
     return 0
 
 
-def _option(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not (name and equals):
-        raise RequestError(f'"{text}" is no option', hint="Write --option security_protocol=SSL.")
-    return name.lower(), value
+def _stream_options(given: Sequence[str]) -> dict[str, str]:
+    return {name.lower(): value for name, value in named_values("--option", given).items()}

@@ -51,6 +51,11 @@ class FileShape:
 
 def file_shape(path: str) -> FileShape:
     """What kind of file or folder this is."""
+    if "://" in path:
+        raise RequestError(
+            f'"{path}" is no file, no folder and no topic of Kafka',
+            hint="Download it first, or name a topic: kafka://host:9092/topic.",
+        )
     files = list_files(Connector("csv", {"path": path}), Path(path).stem)
     if not files:
         raise RequestError(f'the folder "{path}" holds no files', hint="Put a data file there, or name another one.")
