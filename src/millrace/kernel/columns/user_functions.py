@@ -38,7 +38,7 @@ _KINDS: tuple[Callable[[pa.DataType], bool], ...] = (
 
 
 def columns(function: Function) -> Function:
-    """Mark a function that takes Arrow arrays and gives one, instead of one value a row.
+    """Mark a function that takes Arrow arrays and gives one, instead of one value per row.
 
     >>> import pyarrow.compute as pc
     >>> @columns
@@ -137,7 +137,7 @@ class LoadedFunction:
         if not isinstance(found, pa.Array):
             raise self._wrong(f"{type(given).__name__} instead of an Arrow array")
         if len(found) != count:
-            raise self._wrong(f"{len(found)} values for {count} rows", "Let it give one value a row.")
+            raise self._wrong(f"{len(found)} values for {count} rows", "Let it give one value per row.")
         if found.type == self.spec.returns:
             return found
         if not _is_alike(found.type, self.spec.returns):
