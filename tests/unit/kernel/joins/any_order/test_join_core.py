@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from itertools import product
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
@@ -49,14 +49,24 @@ def last_match(row: Row, side: Side) -> int | None:
     return min(ends) if all(row[key] is not None for key in side.keys) else None
 
 
-def matching(rows: Sequence[Row], sides: Sequence[Side]) -> bool:
-    keys = [tuple(row[key] for key in side.keys) for row, side in zip(rows, sides, strict=True)]
-    if any(key != keys[0] for key in keys):
-        return False
-    lasts = [last_match(row, side) for row, side in zip(rows, sides, strict=True)]
-    known = [last for last in lasts if last is not None]
-    others = [(i, j) for i in range(len(rows)) for j in range(len(rows)) if i != j]
-    return len(known) == len(rows) and all(rows[j][TIME] <= known[i] for i, j in others)
+Known = tuple[int, int, int]
+"""Of a row that can match: its place, its time, and the last time that may match it."""
+
+
+def by_key(rows: Sequence[Row], side: Side) -> dict[tuple[Any, ...], list[Known]]:
+    found: dict[tuple[Any, ...], list[Known]] = {}
+    for place, row in enumerate(rows):
+        if (last := last_match(row, side)) is not None:
+            found.setdefault(tuple(row[key] for key in side.keys), []).append((place, row[TIME], last))
+    return found
+
+
+def places_that_match(inputs: list[list[Row]], sides: Sequence[Side]) -> Iterator[tuple[int, ...]]:
+    first, *others = (by_key(rows, side) for rows, side in zip(inputs, sides, strict=True))
+    for key in first:
+        for found in product(first[key], *(other.get(key, []) for other in others)):
+            if all(one[1] <= other[2] for one, other in permutations(found, 2)):
+                yield tuple(place for place, _, _ in found)
 
 
 def expected(
@@ -69,9 +79,9 @@ def expected(
 def nested_loop(inputs: list[list[Row]], sides: Sequence[Side], time: JoinTime, residual: Any) -> Iterator[Row]:
     timed = any(ARRIVED in row for rows in inputs for row in rows)
     matched = [set[int]() for _ in sides]
-    for places in product(*(range(len(rows)) for rows in inputs)):
+    for places in places_that_match(inputs, sides):
         parts = [inputs[port][place] for port, place in enumerate(places)]
-        if matching(parts, sides) and residual({name: part[name] for part in parts for name in part}):
+        if residual({name: part[name] for part in parts for name in part}):
             for port, place in enumerate(places):
                 matched[port].add(place)
             times = [part[TIME] for part in parts]
