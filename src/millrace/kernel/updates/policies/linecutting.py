@@ -34,6 +34,8 @@ _WORTHWHILE = 0.95
 """Cutting is tried where staleness is expected to become this part of what it is in place, or less."""
 _KNOWN = 8
 """How many updates of a key there must have been on average before their rates are known."""
+_LITTLE, _LONG = 0.985, 100
+"""Once a run has had so many updates of a key on average, what a trial costs is little, and so may be its gain."""
 _COLUMNS = ("line", "shadow_place", "shadow_since")
 
 
@@ -148,7 +150,8 @@ class Linecutting(KeyOrder):
         if self._looked is not None and self._served > count // 4 and now > self._looked:
             lines, keys = np.unique(cells["line"][:count], return_counts=True)
             gain = cutting_gain(2.0 ** (lines / 2 - 0.75), keys.astype(np.float64), self._served / (now - self._looked))
-            self._hopeful = gain < _WORTHWHILE and int(cells["updates"][:count].sum()) >= _KNOWN * count
+            updates = int(cells["updates"][:count].sum())
+            self._hopeful = updates >= _KNOWN * count and gain < (_WORTHWHILE if updates < _LONG * count else _LITTLE)
             self._served, self._looked = 0, now
         return self._hopeful
 

@@ -196,6 +196,13 @@ def test_where_little_can_be_gained_a_short_run_costs_no_more_than_in_place(seed
     assert cutting / in_place < 1.005
 
 
+def test_in_a_long_run_a_little_is_gained_too() -> None:
+    """Two of ten keys are slow: for updates at random that is worth four hundredths, too little for a short run."""
+    keys, arrived, cost = even(2, 5)
+    in_place, cutting = (staleness(each, keys, arrived, cost, 1) for each in (InPlace, Linecutting))
+    assert cutting / in_place < 0.93
+
+
 @pytest.mark.slow
 def test_where_few_keys_wait_and_much_can_be_gained_it_is_found() -> None:
     """At a load of 1.5 seven of 400 keys wait at a time: a trial of some rounds of these is too short to tell."""
