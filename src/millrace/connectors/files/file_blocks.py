@@ -69,6 +69,8 @@ class FileBlock:
 
     def part(self, start: int, stop: int) -> FileBlock:
         """The data rows from `start` up to `stop`, without a copy."""
+        if (start, stop) == (self.start, self.stop):
+            return self
         first, last = (int(each) for each in np.searchsorted(self.numbers, [start, stop]))
         rows, numbers = self.rows.slice(first, last - first), self.numbers[first:last]
         return replace(self, rows=rows, start=start, stop=stop, numbers=numbers)

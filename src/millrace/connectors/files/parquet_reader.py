@@ -8,7 +8,6 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +44,7 @@ def blocks(
         ) as file:
             for raw in file.iter_batches(_BLOCK_ROWS, row_groups=groups, columns=schema.names, use_threads=False):
                 whole = int(np.searchsorted(ends, start + raw.num_rows, side="right"))
-                yield replace(_block(plan, raw, start), read=bytes_read[whole])
+                yield _block(plan, raw, start, bytes_read[whole])
                 start += raw.num_rows
 
 
@@ -80,7 +79,7 @@ def _is_coded(chunk: pyarrow.parquet.ColumnChunkMetaData) -> bool:
     return chunk.physical_type == "BYTE_ARRAY" and chunk.total_uncompressed_size < 4 * chunk.num_values
 
 
-def _block(plan: Conversion, raw: pa.RecordBatch, start: int) -> FileBlock:
+def _block(plan: Conversion, raw: pa.RecordBatch, start: int, read: int) -> FileBlock:
     columns = [raw.column(name) for name in plan.schema.names]
     rows, kept = plan.good_rows(columns)
 
@@ -94,7 +93,7 @@ def _block(plan: Conversion, raw: pa.RecordBatch, start: int) -> FileBlock:
     def reasons(numbers: Numbers) -> list[str]:
         return plan.reasons(columns, numbers - start)
 
-    return FileBlock(rows, start, start + raw.num_rows, kept + start, explain, reasons, texts)
+    return FileBlock(rows, start, start + raw.num_rows, kept + start, explain, reasons, texts, read)
 
 
 def _check_columns(path: Path, there: pa.Schema, schema: pa.Schema, times: TimeSpelling) -> None:
