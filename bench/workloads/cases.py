@@ -21,7 +21,6 @@ from bench.queries.workload import Work
 from bench.systems.engines import Engine, Measured, Task, duck, spark_host, stock_spark
 from bench.systems.stock_settings import COUNTS, JOINS, LIVE, Variant
 
-ALL_ROWS = 6_400_000
 OURS, FRAMES, BATCH = "Spark host", "Spark host, DataFrames", "DuckDB, in batch"
 
 

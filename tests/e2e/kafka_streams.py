@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -51,10 +51,6 @@ def sent(broker: Broker, topic: str, *messages: Mapping[str, Any], partitions: i
     broker.create(topic, partitions)
     broker.send(topic, messages)
     return topic
-
-
-def now_text() -> str:
-    return datetime.now(UTC).isoformat()
 
 
 def in_order(table: pa.Table) -> Sequence[dict[str, Any]]:

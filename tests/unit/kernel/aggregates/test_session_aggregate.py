@@ -28,6 +28,7 @@ from tests.unit.kernel.check_operator import (
     random_group_script,
     random_script,
 )
+from tests.unit.kernel.window_results import result_rows
 
 AGGREGATIONS = [
     FunctionCall("rows", "count"),
@@ -47,14 +48,7 @@ def batch(*times: int, k: str | None = "a") -> Batch:
 
 def results(elements: Sequence[Element]) -> list[tuple[Any, ...]]:
     """Group, start, end, time, count, total, distinct, last of each session."""
-    found = []
-    for each in elements:
-        if isinstance(each, Batch):
-            starts, ends = (each.rows.column(name).cast("int64") for name in ("window_start", "window_end"))
-            group = each.rows.column("k").to_pylist() if "k" in each.rows.schema.names else [None] * len(each)
-            columns = [each.rows.column(name).to_pylist() for name in (TIME, "rows", "total", "kinds", "final")]
-            found += list(zip(group, starts.to_pylist(), ends.to_pylist(), *columns, strict=True))
-    return sorted(found, key=repr)
+    return result_rows(elements, (TIME, "rows", "total", "kinds", "final"))
 
 
 def expected(script: Script, gap: int, keyed: bool, merging: bool = False) -> list[tuple[Any, ...]]:

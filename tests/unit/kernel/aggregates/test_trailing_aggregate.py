@@ -15,6 +15,7 @@ from millrace.kernel.aggregates.partials import FunctionCall, Partials
 from millrace.kernel.aggregates.trailing_aggregate import TrailingAggregate
 from millrace.kernel.elements import END_OF_TIME, TIME, Batch, Element, Punctuation
 from tests.unit.kernel.check_operator import Script, check_bounds, check_operator, outputs, random_script, restarted
+from tests.unit.kernel.window_results import result_rows
 
 AGGREGATIONS = [
     FunctionCall("rows", "count"),
@@ -48,14 +49,7 @@ def batch(*times: int, k: Sequence[str | None] | None = None) -> Batch:
 
 def results(elements: Sequence[Element]) -> list[tuple[Any, ...]]:
     """Group, start, end, time, count, total, least, distinct, median, last of each row, as far as they are there."""
-    found = []
-    for each in elements:
-        if isinstance(each, Batch):
-            starts, ends = (each.rows.column(name).cast("int64") for name in ("window_start", "window_end"))
-            group = each.rows.column("k").to_pylist() if "k" in each.rows.schema.names else [None] * len(each)
-            columns = [each.rows.column(name).to_pylist() for name in NAMES if name in each.rows.schema.names]
-            found += list(zip(group, starts.to_pylist(), ends.to_pylist(), *columns, strict=True))
-    return sorted(found, key=repr)
+    return result_rows(elements, NAMES)
 
 
 def expected(script: Script, range: int | None, keyed: bool) -> list[tuple[Any, ...]]:
