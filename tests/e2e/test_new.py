@@ -216,6 +216,12 @@ def test_nothing_is_overwritten_and_output_names_another_file(tmp_path: Path) ->
     assert "TIMESTAMP BY ts" in (tmp_path / "other.sql").read_text()
 
 
+def test_a_secret_in_plain_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    ran = millrace("new", "kafka://localhost:1/t", "--option", "sasl_password=hunter2", folder=tmp_path)
+    assert ran.returncode == 2 and '"sasl_password" is a secret' in ran.stderr and "hunter2" not in ran.stderr
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [

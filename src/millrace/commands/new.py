@@ -8,6 +8,7 @@ from pathlib import Path
 
 from millrace.commands.arguments import Commands, named_values
 from millrace.errors import RequestError
+from millrace.secrets import HOW_TO_REFER, plain_secret
 from millrace.survey.findings_text import findings_text
 from millrace.survey.proposal import proposal
 from millrace.survey.script_text import script_text
@@ -52,4 +53,8 @@ def _new(options: argparse.Namespace) -> int:
 
 
 def _stream_options(given: Sequence[str]) -> dict[str, str]:
-    return {name.lower(): value for name, value in named_values("--option", given).items()}
+    options = {name.lower(): value for name, value in named_values("--option", given).items()}
+    for name, value in options.items():
+        if fact := plain_secret(name, value):
+            raise RequestError(fact, hint=HOW_TO_REFER)
+    return options
