@@ -25,9 +25,10 @@ WORKLOADS = {
     "spark_table": "the Spark host beside stock Spark with both state stores, over all kinds of queries, as one table",
     "growth": "seconds per micro-batch with state ten times as large: local, Spark host",
     "buckets": "seconds per micro-batch of Q1 on the Spark host with 2, 4, 8 and 16 buckets",
+    "kafka": "a count from topic to topic: Spark host, stock Spark; local, a loop in Python, quixstreams; kills",
     "soak": "memory, state and checkpoint of a live run on Spark for many minutes: do they grow?",
 }
-SEPARATE = ("functions", "stale_quotes", "spark_table", "growth", "buckets", "soak")
+SEPARATE = ("functions", "stale_quotes", "spark_table", "growth", "buckets", "kafka", "soak")
 DEFAULT = tuple(name for name in WORKLOADS if name not in SEPARATE)
 
 
@@ -42,7 +43,7 @@ def main() -> int:
         action="append",
         default=[],
         metavar="CASE",
-        help="of spark_table: this workload alone; of stale_quotes: this recording, host or queue",
+        help="of spark_table: this workload alone; of stale_quotes: this recording, host or queue; of kafka: this part",
     )
     parser.add_argument("--resume", action="store_true", help="of spark_table: go on with the last run")
     parser.add_argument(
@@ -70,7 +71,7 @@ def _given(name: str, options: argparse.Namespace) -> dict[str, Any]:
     if name == "spark_table":
         return {"only": options.only, "resume": options.resume, "from_results": options.from_results}
     given = {"data": options.data} if name in ("asof_join", "stale_quotes") and options.data else {}
-    return {**given, "only": options.only} if name == "stale_quotes" else given
+    return {**given, "only": options.only} if name in ("stale_quotes", "kafka") else given
 
 
 if __name__ == "__main__":

@@ -37,7 +37,8 @@ _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <dependencies>{}</dependencies>
 </project>
 """
-_DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+_DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>{}</dependency>"
+_NOTHING_ELSE = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
 _BROKER = (f"org.apache.kafka:kafka_2.13:{VERSION}", "org.slf4j:slf4j-simple:1.7.36")
 # A small heap, one collector thread and the quick compiler: a broker of a test lives for a minute.
 _JAVA = ("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -73,12 +74,15 @@ _SETTINGS = {
 }
 
 
-def jars(name: str, *artifacts: str) -> list[Path]:
-    """The jars of artefacts ("group:name:version") and all that they need, fetched once; skips where they cannot be."""
+def jars(name: str, *artifacts: str, alone: bool = False) -> list[Path]:
+    """The jars of artefacts ("group:name:version"), fetched once; skips where they cannot be.
+
+    With them comes all that they need, unless they are to come alone.
+    """
     folder = _cache() / name
     with _locked(name):
         if not (folder / "done").exists():
-            _fetch(folder, artifacts)
+            _fetch(folder, artifacts, _NOTHING_ELSE if alone else "")
             (folder / "done").touch()
     return sorted((folder / "jars").glob("*.jar"))
 
@@ -329,13 +333,13 @@ def _locked(name: str) -> Iterator[None]:
         yield
 
 
-def _fetch(folder: Path, artifacts: Iterable[str]) -> None:
+def _fetch(folder: Path, artifacts: Iterable[str], exclusions: str) -> None:
     for program in ("java", "mvn", "openssl"):
         if shutil.which(program) is None:
             _skip(f'there is no "{program}"')
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    dependencies = (_DEPENDENCY.format(*artifact.split(":")) for artifact in artifacts)
+    dependencies = (_DEPENDENCY.format(*artifact.split(":"), exclusions) for artifact in artifacts)
     (folder / "pom.xml").write_text(_POM.format("".join(dependencies)))
     command = ["mvn", "-q", "-B", _COPY, "-DoutputDirectory=jars", "-DincludeScope=runtime"]
     try:
