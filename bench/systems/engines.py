@@ -72,10 +72,14 @@ class Task:
 
 @dataclass(frozen=True)
 class Measured:
-    """The seconds of each round, and on Spark those from commit to commit of micro-batches that brought rows."""
+    """The seconds of each round, and on Spark those from commit to commit of micro-batches that brought rows.
+
+    Of a system that is one process, the processor time of the last round may be there too.
+    """
 
     seconds: list[float]
     batch_seconds: list[float] = field(default_factory=list)
+    processor: float | None = None
 
 
 Engine = Callable[[Task, str], Measured]

@@ -1,7 +1,7 @@
 """A tumbling count from topic to topic with quixstreams, in a Python that has it: this file imports nothing of ours.
 
 Messages are keyed by word and have their own times, so nothing has to be sent on. It reads `count` messages, or for
-ever with 0, and says how many seconds that took.
+ever with 0, and says how many seconds, and of processor time, that took.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def main(servers: str, topic: str, output: str, folder: str, window: int, delay:
     frame = application.dataframe(words)
     frame = frame.tumbling_window(window, grace_ms=delay).count().final(closing_strategy="partition")
     frame.to_topic(results)
-    began = time.perf_counter()
+    began, used = time.perf_counter(), time.process_time()
     application.run()
-    print(time.perf_counter() - began, flush=True)
+    print(time.perf_counter() - began, time.process_time() - used, flush=True)
 
 
 if __name__ == "__main__":

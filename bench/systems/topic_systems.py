@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from venv import EnvBuilder
@@ -94,17 +94,21 @@ BATCHES = 8
 def locally(task: TopicTask, engine: str) -> Measured:
     """The local host, with a checkpoint."""
     run = LocalRun(task.network(engine, 1), RunOptions("local", "available", checkpoint=task.checkpoint(engine, 1)))
-    began = time.perf_counter()
-    run.run()
-    return Measured([time.perf_counter() - began])
+    return _timed(run.run)
 
 
 def in_a_loop(task: TopicTask, engine: str) -> Measured:
     """A loop in Python."""
-    work, began = task.works[1], time.perf_counter()
+    work = task.works[1]
     times = work.window * 1_000, work.delay * 1_000
-    counted_in_a_loop(work.servers, work.topic, work.output, *times, PARTITIONS, bounded=True)
-    return Measured([time.perf_counter() - began])
+    topics = work.servers, work.topic, work.output
+    return _timed(lambda: counted_in_a_loop(*topics, *times, PARTITIONS, bounded=True))
+
+
+def _timed(does: Callable[[], object]) -> Measured:
+    began, used = time.perf_counter(), time.process_time()
+    does()
+    return Measured([time.perf_counter() - began], processor=time.process_time() - used)
 
 
 def with_quix(task: TopicTask, engine: str, python: Path, rows: int) -> Measured:
@@ -112,7 +116,8 @@ def with_quix(task: TopicTask, engine: str, python: Path, rows: int) -> Measured
     ran = subprocess.run(quix_program(task.works[1], python, rows), capture_output=True, text=True, check=False)
     if ran.returncode:
         raise PeerFailed(ran.stderr[-500:])
-    return Measured([float(ran.stdout.split()[-1])])
+    seconds, processor = map(float, ran.stdout.split()[-2:])
+    return Measured([seconds], processor=processor)
 
 
 # Programs

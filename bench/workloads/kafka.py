@@ -112,6 +112,8 @@ class _Measurement:
         if line["missing"] or line["wrong or twice"]:
             return self._write({**line, "failed": "wrong answers"})
         line["rows/s"] = round(rows / found.measured.seconds[0])
+        if found.measured.processor is not None:
+            line["rows per processor second"] = round(rows / found.measured.processor)
         if found.measured.batch_seconds:
             line["rows/s under way"] = round(rows / BATCHES / median(found.measured.batch_seconds))
         return self._write(line)
@@ -196,7 +198,7 @@ class _Measurement:
 
 def _compare(found: Sequence[tuple[str, Mapping[str, Any]]], own: str, peer: str) -> None:
     """Print how much faster one system is than another."""
-    for figure in ("rows/s", "rows/s under way"):
+    for figure in ("rows/s", "rows/s under way", "rows per processor second"):
         both = [[line[figure] for name, line in found if name == each and figure in line] for each in (own, peer)]
         if all(both):
             print(f"{own}: {median(both[0]) / median(both[1]):.1f} x {peer}, {figure}", flush=True)
