@@ -1,7 +1,8 @@
 """The aggregate functions by name. To add one, subclass `AggregateFunction` and add an entry to `AGGREGATES`.
 
 - function.py: the contract, and list partials
-- plain.py: count, sum, mean, extremes, bits, the value of one chosen row; variance.py; moments.py (shape, and pairs)
+- basic_aggregates.py: count, sum, mean, extremes, bits, the value of one chosen row
+- variance.py; moments.py (shape, and pairs)
 - percentiles.py; distinct_values.py; value_counts.py (mode, histogram); collected.py (arrays and texts of the values)
 - user_aggregates.py: what users declare; python_aggregates.py and sql_aggregates.py carry it out
 
@@ -19,12 +20,7 @@ import pyarrow as pa
 
 from millrace.errors import RequestError
 from millrace.kernel.aggregates.functions import python_aggregates, sql_aggregates
-from millrace.kernel.aggregates.functions.collected import Gathered, GatheredOnce
-from millrace.kernel.aggregates.functions.distinct_values import ApproximateDistinct, DistinctValues
-from millrace.kernel.aggregates.functions.function import AggregateFunction, Parameter
-from millrace.kernel.aggregates.functions.moments import PAIRS, SHAPES, Pairs, Shape
-from millrace.kernel.aggregates.functions.percentiles import ApproximatePercentile, Percentile
-from millrace.kernel.aggregates.functions.plain import (
+from millrace.kernel.aggregates.functions.basic_aggregates import (
     Average,
     BitFold,
     ChosenValue,
@@ -33,6 +29,11 @@ from millrace.kernel.aggregates.functions.plain import (
     TriedSum,
     ValueCount,
 )
+from millrace.kernel.aggregates.functions.collected import Gathered, GatheredOnce
+from millrace.kernel.aggregates.functions.distinct_values import ApproximateDistinct, DistinctValues
+from millrace.kernel.aggregates.functions.function import AggregateFunction, Parameter
+from millrace.kernel.aggregates.functions.moments import PAIRS, SHAPES, Pairs, Shape
+from millrace.kernel.aggregates.functions.percentiles import ApproximatePercentile, Percentile
 from millrace.kernel.aggregates.functions.user_aggregates import PythonAggregate, UserAggregate
 from millrace.kernel.aggregates.functions.value_counts import Histogram, Mode
 from millrace.kernel.aggregates.functions.variance import Variance

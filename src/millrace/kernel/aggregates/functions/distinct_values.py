@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from millrace.kernel.aggregates.functions.basic_aggregates import ValueCount
 from millrace.kernel.aggregates.functions.function import (
     AggregateFunction,
     Columns,
@@ -18,7 +19,6 @@ from millrace.kernel.aggregates.functions.function import (
     unlisted,
     valid,
 )
-from millrace.kernel.aggregates.functions.plain import ValueCount
 from millrace.kernel.columns.comparison import canonical, ordinals
 from millrace.kernel.columns.grouping import Groups
 from millrace.kernel.columns.hashing import hashes
