@@ -185,6 +185,18 @@ class Broker:
         binding = AclBinding(ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, *rule)
         admin = self._admin()
         admin.create_acls([binding])[binding].result()
+        until = time.monotonic() + _PATIENCE
+        while self._shows(topic):
+            assert time.monotonic() < until, "the rule does not come into force"
+
+    def _shows(self, topic: str) -> bool:
+        """True if who comes with a password is shown the topic."""
+        from confluent_kafka.admin import AdminClient
+
+        secrets = {"sasl.mechanism": "PLAIN", "sasl.username": USER, "sasl.password": PASSWORD}
+        servers = {"bootstrap.servers": self.sasl_servers, "security.protocol": "SASL_PLAINTEXT"}
+        shown = AdminClient({**servers, **secrets}).list_topics(topic, timeout=_PATIENCE).topics[topic]
+        return shown.error is None
 
     def topics(self) -> list[str]:
         """The topics that there are."""

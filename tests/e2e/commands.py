@@ -131,3 +131,11 @@ def wait_for(condition: Callable[[], object], seconds: float = 240) -> None:
     while not condition():
         assert monotonic() < until, "waited in vain"
         sleep(0.01)
+
+
+def eventually(found: Callable[[], object], wanted: object, seconds: float = 240) -> None:
+    """Return when a call gives what is wanted."""
+    until = monotonic() + seconds
+    while (given := found()) != wanted:
+        assert monotonic() < until, given
+        sleep(0.01)

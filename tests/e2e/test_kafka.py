@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,19 +12,11 @@ import pytest
 
 import millrace as mr
 from millrace.errors import MalformedRow, MillraceError, RequestError, RunError
-from tests.e2e.commands import millrace
+from tests.e2e.commands import eventually, millrace
 from tests.e2e.kafka_streams import column, in_order, message, rows, sent, stream_text
 from tests.kafka_broker import PASSWORD, USER, Broker, running
 
 pytestmark = pytest.mark.slow
-
-
-def eventually(found: Callable[[], Any], wanted: Any, seconds: float = 60) -> None:
-    """Wait until a call gives what is wanted."""
-    until = time.monotonic() + seconds
-    while (given := found()) != wanted:
-        assert time.monotonic() < until, given
-        time.sleep(0.02)
 
 
 def test_columns_of_a_message_are_columns_of_the_stream(kafka: Broker) -> None:
@@ -170,7 +161,7 @@ def test_a_new_partition_is_read_while_a_run_is_at_work(kafka: Broker) -> None:
 def test_a_dead_partition_holds_nothing_back_and_a_busy_one_is_not_taken_for_silent(kafka: Broker) -> None:
     """Partition 2 has never a row. Partition 1 sends older rows all the time: its windows stay open."""
     topic = kafka.create("silence", 3)
-    ets = "DISORDER INTERVAL 1 SECOND ETS ON DEMAND LULL INTERVAL 2 SECONDS"
+    ets = "DISORDER INTERVAL 1 SECOND ETS ON DEMAND LULL INTERVAL 4 SECONDS"
     query = "SELECT window_start, count(*) AS n FROM s [RANGE 1 SECOND SLIDE 1 SECOND WA ts]"
     net = mr.Network().sql(stream_text(kafka, topic, time=ets)).sql(f"CREATE QUERY q AS {query}")
     handle = net.run(on="local")

@@ -59,7 +59,7 @@ def found(dsn: str) -> list[tuple[Any, ...]]:
 
 
 def test_a_server_that_goes_down_is_waited_for_and_then_an_error(dsn: str) -> None:
-    patient, hasty = writer(dsn, retry_seconds="60"), writer(dsn, run="h")
+    patient, hasty = writer(dsn, retry_seconds="300"), writer(dsn, run="h")
     patient.write(0, rows(("a", 1)))
     hasty.write(0, rows(("b", 1)))
     with outage(dsn):

@@ -197,7 +197,7 @@ def test_a_server_that_is_not_there_is_named(tmp_path: Any) -> None:
 
 
 def test_an_epoch_waits_for_a_server_that_drops_its_connections(dsn: str) -> None:
-    one = writer(dsn, retry_seconds="20")
+    one = writer(dsn, retry_seconds="300")
     one.write(1, rows(("a", 1, at(1), None)))
     with psycopg.connect(dsn, autocommit=True) as connection:
         blocker = connection.cursor()
