@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import partial
-from threading import Thread, current_thread
+from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, overload
 
 import pyarrow as pa
@@ -298,9 +298,7 @@ class Handle:
 
     def metrics(self) -> Report:
         """The accounting of every stream, and the results so far, at one moment; any thread may ask."""
-        if current_thread() is self._thread:
-            return self._run.report()
-        return self._reader.report()
+        return self._run.report()
 
     def observe(self, provider: MeterProvider | None = None) -> None:
         """Let OpenTelemetry collect the metrics, by a meter provider or the global one; needs `millrace[telemetry]`."""

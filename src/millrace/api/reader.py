@@ -76,7 +76,8 @@ class Reader:
 
     def observe(self) -> Observation:
         """The run at this moment."""
-        return self._changes.look(lambda: Observation(self._run.report(), self._run.lag()))
+        with self._changes.lock.look():
+            return Observation(self._run.report(), self._run.lag())
 
     def text(self) -> list[dict[str, Any]]:
         """The texts that the queries come from, without secrets, each with the places of the queries in it."""
@@ -138,15 +139,13 @@ class Reader:
         return Subscription(self.of(query), present=present, failure=self._failure)
 
     def report(self) -> Report:
-        """The run at one moment, between two of its turns; on Spark as of its last committed micro-batch."""
-        return self._changes.look(self._run.report)
+        """The run at one moment, between two of its steps; on Spark as of its last committed micro-batch."""
+        return self._run.report()
 
     def staleness(self, query: str) -> pa.Table:
         """How stale each key is, by the run's own clock."""
         self.of(query)
-        if self.over:
-            return self._run.staleness(query)
-        return self._changes.do(lambda run: run.staleness(query))
+        return self._run.staleness(query)
 
 
 def _places(text: str) -> list[QueryPlace]:

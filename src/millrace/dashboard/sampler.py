@@ -1,7 +1,7 @@
 """A thread that looks at a run every second, and keeps what it saw for those who follow.
 
 Rules:
-- A look is made by the run itself, between two turns; how many follow makes no difference to it.
+- A look is made between two steps of the run; how many follow makes no difference to it.
 - The newest frame is encoded once. A follower that is slow gets the newest frame when it is ready for one, never a
   backlog.
 - The picture is made again when the network has changed.
@@ -90,7 +90,7 @@ class Sampler:
             self._draw()
             self._put(self._look())
         except Exception as error:
-            # A run that is busy for long is looked at in the midst of its work: that may fail, and the next look not.
+            # On Spark a look reads the checkpoint: that may fail, and the next look not.
             self.trouble = f"{type(error).__name__}: {error}"
 
     def _put(self, seen: Observation) -> None:

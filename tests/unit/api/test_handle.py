@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from threading import Event, Thread, current_thread
+from threading import Event, Thread
 from time import sleep
 from typing import Any
 
@@ -348,18 +348,6 @@ def test_a_handle_says_what_holds_results_back_while_it_runs_and_after() -> None
 
 
 # Metrics
-
-
-def test_metrics_are_counted_between_two_turns_and_at_once_when_the_run_has_ended(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    counted: list[str] = []
-    with running(a=Fed()) as (_, handle):
-        report = handle._run.report
-        monkeypatch.setattr(handle._run, "report", lambda: (counted.append(current_thread().name), report())[1])
-        handle.metrics()
-    handle.metrics()
-    assert counted[0] == "millrace" and counted[-1] == current_thread().name
 
 
 def test_a_run_that_asks_for_its_own_metrics_is_answered() -> None:

@@ -2,6 +2,7 @@
 
     live_changes.py     `LiveChanges`: a request is carried out in the run's own thread, between two turns, as a whole;
                         the history of changes, and how a later run goes on from it
+    run_lock.py         `RunLock`: other threads look at a run while it stands still
     request_folder.py   the folder through which other processes send requests
     read_requests.py    requests that only read: latest answers, staleness, queries
     replies.py          what a run replies, as data and as text

@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 from millrace.errors import MillraceError, NotYet, RequestError
 from millrace.hosts.control.read_requests import RowsReply, is_read_request, read_reply
 from millrace.hosts.control.replies import QueryStart, Reply, WaitsReply
+from millrace.hosts.control.run_lock import RunLock
 from millrace.hosts.host_run import HostRun
 from millrace.kernel.graph.executor import Executor
 from millrace.plan.evolution.changes import (
@@ -45,9 +46,6 @@ from millrace.plan.physical.stages import Physical, physical
 Start = Callable[[Query], StartPoints]
 Answers = tuple[Reply, ...]
 Found = TypeVar("Found")
-
-_PATIENCE = 1.0
-"""Seconds that a look waits for a run that is busy."""
 
 
 @dataclass(frozen=True)
@@ -109,8 +107,8 @@ class LiveChanges:
         """The versions of the network's tables, as plain data (see hosts/tables)."""
         self.woken = Event()
         """Set by each request, so that a run which sleeps wakes up."""
-        self.changing = Lock()
-        """Held while the graph is being changed; a report from another thread takes it too."""
+        self.lock = RunLock()
+        """Held while the run works or is changed, and by other threads while they look at it."""
         self.script = script
         """The declarations that a request may name."""
         self._first = script
@@ -136,11 +134,8 @@ class LiveChanges:
         """True if the run has ended."""
         return self._over
 
-    def do(self, work: Callable[[HostRun], Found], patience: float | None = None) -> Found:
-        """Have work done in the run's own thread, between two turns, and wait for its result.
-
-        Raises TimeoutError if it was not begun within `patience` seconds; then it is not done at all.
-        """
+    def do(self, work: Callable[[HostRun], Found]) -> Found:
+        """Have work done in the run's own thread, between two turns, and wait for its result."""
         if get_ident() == self._runner:
             raise RequestError(
                 "the thread of a run cannot ask the run itself",
@@ -152,22 +147,7 @@ class LiveChanges:
                 raise _ended()
             self._asked.append((work, answer))
         self.woken.set()
-        try:
-            return answer.result(patience)
-        except TimeoutError:
-            if answer.cancel():
-                raise
         return answer.result()
-
-    def look(self, look: Callable[[], Found]) -> Found:
-        """Look at the run between two turns, when it stands still; or at once, if it has ended.
-
-        A run that is busy for long, such as with a feed that waits for rows, is looked at in the midst of its turn.
-        """
-        try:
-            return self.do(lambda run: look(), _PATIENCE)
-        except (_Ended, TimeoutError):
-            return look()
 
     # For the run
 
@@ -268,7 +248,7 @@ class LiveChanges:
             # Built once apart: whatever is wrong with the plan shows before the graph at work is touched.
             plan.whole()
             take_into_use = run.prepare(plan)
-            with self.changing:
+            with self.lock.work():
                 run.shape(plan)
                 take_into_use()
                 self._accept(proposal)
@@ -378,9 +358,5 @@ def _streams(query: Query) -> tuple[str, ...]:
     return tuple(stream.name for stream in QueryNetwork((query,)).streams())
 
 
-class _Ended(RequestError):
-    """A run was asked that is over."""
-
-
-def _ended() -> _Ended:
-    return _Ended("the run has ended", hint="Start it again; with a checkpoint it goes on where it was.")
+def _ended() -> RequestError:
+    return RequestError("the run has ended", hint="Start it again; with a checkpoint it goes on where it was.")

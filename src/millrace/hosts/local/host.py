@@ -8,6 +8,8 @@ Rules:
 - A turn opens the queues, each for its budget of rows, or for the time that its rows are expected to take. A commit and
   a change shut them: what they hold is saved, not processed. They are empty when a run ends by itself.
 - With nothing to do the run sleeps until a row or an ETS is due, rows are pushed, or a request comes.
+- The run holds its lock (see control/run_lock.py) while it works, and lets those who look at it have it between two
+  steps and wherever it waits: other threads see counts of one moment.
 - A commit saves an epoch; one without any work is not committed. With a checkpoint an epoch is committed as a whole:
   state, positions in the input, result files, and the changes made to the network (see checkpoint.py).
 """
@@ -104,7 +106,8 @@ class LocalRun:
         self._results = {query.name: 0 for query in plan.network.queries}
         self._epoch = self._earlier = 0
         self._replay()
-        self._reader = StreamReader(self.executor, self._clock.now, self._commit, live=self.ending == "stopped")
+        live, waiting = self.ending == "stopped", self.changes.lock.wait
+        self._reader = StreamReader(self.executor, self._clock.now, self._commit, waiting, live=live)
         self._started = self._clock.monotonic()
         self._commit_due = self._started + self._interval
         self._worked = 0
@@ -156,7 +159,7 @@ class LocalRun:
 
     def run(self) -> Report:
         """Work until the run ends in its way, or is stopped."""
-        with machine_faults():
+        with machine_faults(), self.changes.lock.work():
             return self._run()
 
     def _run(self) -> Report:
@@ -213,6 +216,7 @@ class LocalRun:
         """Let all that was read enter the queues: the moment that follows is for the rows that they release."""
         while self.executor.queue_gate.entering and not self.executor.run(self._clock, (), _WHILE):
             self._deliver()
+            self.changes.lock.pause()
 
     def _silent_streams(self) -> Container[str]:
         """The streams that ETS may be made for: what a bounded run has not read yet is unread, not silent."""
@@ -223,6 +227,7 @@ class LocalRun:
         until = None if budget is None else self._clock.now() + budget
         while not (at_rest := self.executor.run(self._clock, silent, _WHILE)):
             self._deliver()
+            self.changes.lock.pause()
             if until is not None and self._clock.now() >= until:
                 break
         self._deliver()
@@ -232,7 +237,9 @@ class LocalRun:
         results = self.executor.take(self._clock.now())
         for name, batches in results.items():
             self._results[name] += sum(map(len, batches))
-        self.outputs.deliver(results)
+        if results:
+            with self.changes.lock.wait():
+                self.outputs.deliver(results)
 
     def _over(self) -> bool:
         """True if nothing will come that this run waits for."""
@@ -254,7 +261,8 @@ class LocalRun:
         until = [(wake - now) / 1e6 for wake in wakes if wake is not None]
         wait = min([*until, min(due_by_clock) - self._clock.monotonic()])
         if wait > 0:
-            self._clock.wait(self.changes.woken, wait)
+            with self.changes.lock.wait():
+                self._clock.wait(self.changes.woken, wait)
 
     def _end(self) -> None:
         for name in self.intake.inputs:
@@ -275,16 +283,19 @@ class LocalRun:
     def _commit(self) -> None:
         began = self._clock.monotonic()
         self.settle()
-        if self._checkpoint is not None:
-            self._checkpoint.fence()
-        staged = self.outputs.stage(self._epoch)
-        if self._checkpoint is not None:
-            saved, positions = self.executor.save(), self.intake.positions()
-            # A position may be that of a piece after those that were open until now.
-            self._checkpoint.save_read(self.intake.take_pieces())
-            changes, kept = self.changes.saved(), self.outputs.kept()
-            self._checkpoint.save(self._epoch, saved, positions, staged, self._results, changes, kept)
-        self.outputs.publish(staged)
+        with self.changes.lock.wait():
+            if self._checkpoint is not None:
+                self._checkpoint.fence()
+            staged = self.outputs.stage(self._epoch)
+        saved = self.executor.save() if self._checkpoint is not None else None
+        with self.changes.lock.wait():
+            if self._checkpoint is not None and saved is not None:
+                positions = self.intake.positions()
+                # A position may be that of a piece after those that were open until now.
+                self._checkpoint.save_read(self.intake.take_pieces())
+                changes, kept = self.changes.saved(), self.outputs.kept()
+                self._checkpoint.save(self._epoch, saved, positions, staged, self._results, changes, kept)
+            self.outputs.publish(staged)
         self._epoch += 1
         self._worked = self.executor.steps + self._reader.chunks
         ended = self._clock.monotonic()
@@ -356,7 +367,8 @@ class LocalRun:
 
     def staleness(self, query: str) -> pa.Table:
         """How stale each key of a query is at this moment."""
-        return self.executor.queue_gate.staleness(query, self._clock.now())
+        with self.changes.lock.look():
+            return self.executor.queue_gate.staleness(query, self._clock.now())
 
     def refresh(self, query: str) -> None:
         """Poll the streams of a query now, and process what waits for it; other queries wait."""
@@ -370,11 +382,12 @@ class LocalRun:
 
     def lag(self) -> Lag:
         """What holds time back at this moment."""
-        return Lag.of(self.executor, self._clock.now(), live=self.ending == "stopped", silent=self._reader.silent)
+        with self.changes.lock.look():
+            return Lag.of(self.executor, self._clock.now(), live=self.ending == "stopped", silent=self._reader.silent)
 
     def report(self) -> Report:
         """The run at this moment."""
-        with self.changes.changing:
+        with self.changes.lock.look():
             elapsed, now = self._clock.monotonic() - self._started, self._clock.now()
             return Report.of(self.metrics(), dict(self._results), elapsed, self._epoch, self._earlier, now)
 

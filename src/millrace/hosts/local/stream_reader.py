@@ -11,6 +11,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 
@@ -32,9 +33,20 @@ _FEW = 1_024
 
 
 class StreamReader:
-    """Reads streams for an executor; `keep` is called before a fault of an input is raised."""
+    """Reads streams for an executor; `keep` is called before a fault of an input is raised.
 
-    def __init__(self, executor: Executor, now: Now, keep: Callable[[], None], *, live: bool) -> None:
+    Inputs are read inside `waiting`: their rows may be long in coming.
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        now: Now,
+        keep: Callable[[], None],
+        waiting: Callable[[], AbstractContextManager[None]] = nullcontext,
+        *,
+        live: bool,
+    ) -> None:
         self.executor = executor
         self.silent: dict[str, int] = {}
         """The streams that had nothing when they were last read, and when that was."""
@@ -42,7 +54,7 @@ class StreamReader:
         """Those that had not even an empty chunk."""
         self.chunks = 0
         """How many chunks have been pushed."""
-        self._now, self._keep, self._live = now, keep, live
+        self._now, self._keep, self._waiting, self._live = now, keep, waiting, live
         self._expected: dict[str, int] = {}
         """How many partitions of its source each stream waits for."""
 
@@ -128,7 +140,8 @@ class StreamReader:
 
     def _read(self, source: RunInput, limit: int | None) -> Chunk | None:
         try:
-            return source.read(limit)
+            with self._waiting():
+                return source.read(limit)
         except MillraceError:
             # All that came before the fault is worth keeping.
             self._keep()

@@ -40,9 +40,11 @@ class KeptRows:
         self._tables.append(rows)
         self._rows += rows.num_rows
         while self._most is not None and self._rows > self._most:
-            first, excess = self._tables.popleft(), self._rows - self._most
+            first, excess = self._tables[0], self._rows - self._most
             if first.num_rows > excess:
-                self._tables.appendleft(first.slice(excess))
+                self._tables[0] = first.slice(excess)
+            else:
+                self._tables.popleft()
             gone = min(excess, first.num_rows)
             self._rows -= gone
             self.dropped += gone

@@ -255,8 +255,9 @@ class SparkRun:
 
     def _measure(self) -> None:
         assert self._query.query is not None
-        self._committed.measure(self._query.query)
-        self._committed.time_newest(self._query.query)
+        with self.changes.lock.work():
+            self._committed.measure(self._query.query)
+            self._committed.time_newest(self._query.query)
 
     # Tables
 
@@ -323,9 +324,10 @@ class SparkRun:
 
     def lag(self) -> Lag:
         """What holds time back, as of the newest commit, or of now if nothing has come since it."""
-        if self._query.found_nothing:
-            self._committed.found_nothing(_now())
-        return self._committed.lag()
+        with self.changes.lock.look():
+            if self._query.found_nothing:
+                self._committed.found_nothing(_now())
+            return self._committed.lag()
 
     # Answers that are pulled
 
@@ -346,20 +348,23 @@ class SparkRun:
 
     def _look(self) -> None:
         """Deliver what has been committed since the last look."""
-        for _, record in self._committed.look():
-            self.destinations.put_answers(record)
-            for name, rows in self.destinations.take_shown(record):
-                self._listeners.results(name, rows)
-            self._listeners.progress(self.report())
+        with self.changes.lock.work():
+            for _, record in self._committed.look():
+                self.destinations.put_answers(record)
+                for name, rows in self.destinations.take_shown(record):
+                    self._listeners.results(name, rows)
+                self._listeners.progress(self.report())
         self._python_streams.polls.remove(self._committed.settled())
 
     def report(self) -> Report:
         """The run as of its last committed micro-batch."""
-        return self._committed.report(self.network.queries)
+        with self.changes.lock.look():
+            return self._committed.report(self.network.queries)
 
     def staleness(self, query: str) -> pa.Table:
         """How stale the most stale keys of a query were as of the newest commit."""
-        return self._committed.staleness(query, self.network.queries)
+        with self.changes.lock.look():
+            return self._committed.staleness(query, self.network.queries)
 
 
 def _now() -> int:

@@ -103,7 +103,8 @@ class VirtualRun:
     def run(self) -> Report:
         """Work through all events."""
         try:
-            self._work()
+            with self.changes.lock.work():
+                self._work()
         finally:
             self.outputs.close()
             self._control.close()
@@ -120,6 +121,7 @@ class VirtualRun:
             self.clock.at(self.clock.time + self._sample_every, self._look)
         while not self._control.stopping.is_set() and self._event():
             self._events += 1
+            self.changes.lock.pause()
             if self._events % 1024 == 0:
                 self._report_now_and_then()
         if self._ends and not self._control.stopping.is_set():
@@ -277,7 +279,8 @@ class VirtualRun:
 
     def staleness(self, query: str) -> pa.Table:
         """How stale each key of a query is at this moment."""
-        return self.executor.queue_gate.staleness(query, self.clock.time)
+        with self.changes.lock.look():
+            return self.executor.queue_gate.staleness(query, self.clock.time)
 
     def refresh(self, query: str) -> None:
         """Deliver what has come out so far."""
@@ -285,10 +288,12 @@ class VirtualRun:
 
     def lag(self) -> Lag:
         """What holds time back at this moment."""
-        return Lag.of(self.executor, self.clock.time, live=self._ends, silent=self._silent)
+        with self.changes.lock.look():
+            return Lag.of(self.executor, self.clock.time, live=self._ends, silent=self._silent)
 
     def report(self) -> Report:
         """The run at this moment."""
-        metrics = self.metrics()
+        with self.changes.lock.look():
+            metrics = self.metrics()
         results = {name: sink.rows for name, sink in metrics.sinks.items()}
         return Report.of(metrics, results, time.monotonic() - self._started, self._events, now=self.clock.time)

@@ -74,11 +74,8 @@ class Measure:
         return _lengths(self.since[: self._cells.count], now)
 
     def mean(self, now: Microseconds, present: Lengths) -> Lengths:
-        """How stale each key has been on average since its first row, if it is so stale now.
-
-        Keys that came after `present` was taken are left out: a report may be made in the midst of a long turn.
-        """
-        count = len(present)
+        """How stale each key has been on average since its first row, if it is so stale now."""
+        count = self._cells.count
         first = self._cells["first"][:count]
         lived = np.where(first == NONE, 0, now - np.where(first == NONE, now, first)).astype(np.float64)
         whole = self._cells[self._area][:count] + present * present / 2

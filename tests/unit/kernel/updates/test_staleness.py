@@ -72,12 +72,3 @@ def test_a_window_that_is_shown_late_is_stale_until_it_is_shown() -> None:
     staleness.show(18)
     assert staleness.means(20, late=True)[1].tolist() == [8**2 / 2 / 20]
     assert staleness.means(20, late=False)[1].tolist() == [3**2 / 2 / 20]
-
-
-def test_a_key_that_comes_while_means_are_taken_is_left_out() -> None:
-    cells = KeyCells()
-    measure = RowStaleness(cells).queue
-    cells.grow(1)
-    present = measure.present(20)
-    cells.grow(3)
-    assert measure.mean(20, present).tolist() == [0.0]
