@@ -1,4 +1,7 @@
-"""Many cases of damage, and the table of what became of them: `python -m tests.damage --on local --cases 2000`."""
+"""Many cases of damage, and the table of what became of them: `python -m tests.damage --on local --cases 2000`.
+
+`by-hand` is our parts of Spark without Spark; `spark` is Spark itself with damage to our files, `spark-own` to its own.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tests.damage import by_hand, on_local
@@ -28,6 +31,22 @@ def cases(host: str, count: int, seed: int, folder: Path) -> Iterable[Case]:
         shutil.rmtree(place)
 
 
+def cases_on_spark(count: int, seed: int, folder: Path, *, of_spark: bool) -> Iterator[Case]:
+    """So many cases on Spark itself, in one session, where one takes seconds."""
+    # Imported here: it needs Java.
+    from millrace.hosts.spark.session.session import open_session
+    from tests.damage import on_spark
+
+    write_inputs(folder / "inputs")
+    session = open_session("local[2]", log_file=folder / "spark.log")
+    sites: dict[str, on_spark.Site] = {}
+    for number in range(count):
+        name = NAMES[number % len(NAMES)]
+        if name not in sites:
+            sites[name] = on_spark.prepared(folder / f"site-{number}", name, session)
+        yield on_spark.tried(sites[name], random.Random(seed * 1_000_003 + number), of_spark=of_spark)
+
+
 def table(found: Iterable[Case]) -> str:
     """The outcomes of each kind of damage."""
     counted = Counter((case.kind, case.outcome) for case in found)
@@ -41,13 +60,18 @@ def table(found: Iterable[Case]) -> str:
 def main() -> None:
     """Print the table, and every case that is neither detected nor harmless."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--on", choices=("local", "by-hand"), default="local")
+    parser.add_argument("--on", choices=("local", "by-hand", "spark", "spark-own"), default="local")
     parser.add_argument("--cases", type=int, default=400)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="millrace-damage-") as folder:
         found = []
-        for number, case in enumerate(cases(options.on, options.cases, options.seed, Path(folder))):
+        on, count, seed, place = options.on, options.cases, options.seed, Path(folder)
+        if on.startswith("spark"):
+            all_cases: Iterable[Case] = cases_on_spark(count, seed, place, of_spark=on == "spark-own")
+        else:
+            all_cases = cases(on, count, seed, place)
+        for number, case in enumerate(all_cases):
             found.append(case)
             if case.outcome not in ("detected", "harmless"):
                 print(f"{number} {case.network}, {case.kind} {case.file}: {case.outcome}: {case.said}", flush=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +36,7 @@ class Site:
 
 
 def _run(session: SparkSession, folder: Path, name: str, files: Iterable[int], ending: Ending) -> str:
-    """Add files of the input, and run; what it says if it fails."""
+    """Add files of the input, and run; what it says if it fails, an internal error with its traceback."""
     for stream in ("links", "rates"):
         for number in files:
             shutil.copy(folder.parent / "inputs" / stream / f"{number:04d}.csv", folder / stream)
@@ -46,6 +47,8 @@ def _run(session: SparkSession, folder: Path, name: str, files: Iterable[int], e
         SparkRun(changes.network, options, changes=changes, session=session).run()
     except MillraceError as error:
         return str(error)
+    except Exception:
+        return traceback.format_exc()
     return ""
 
 
