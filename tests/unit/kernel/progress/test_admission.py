@@ -10,6 +10,7 @@ from millrace.kernel.columns.expressions import Column
 from millrace.kernel.elements import NO_BOUND, TIME, Batch
 from millrace.kernel.progress.admission import FUTURE_SKEW
 from millrace.kernel.progress.ingress import Ingress
+from millrace.kernel.progress.open_windows import ALWAYS, OpenWindows, open_windows, outlet_of
 from millrace.kernel.progress.time_contract import EtsKind, TimeContract
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
@@ -128,3 +129,34 @@ def test_an_empty_batch_is_harmless() -> None:
     ingress = external()
     assert len(ingress.admit(rows(), now=0).admitted) == 0
     assert ingress.bound == NO_BOUND
+
+
+def windows(*outlets: str) -> tuple[OpenWindows, ...]:
+    return tuple(found for outlet in outlets if (found := open_windows(outlet)) is not None)
+
+
+def test_of_late_rows_those_whose_window_is_open_are_taken_by_its_reader_alone() -> None:
+    ingress = external()
+    ingress.windows = tens, fives = windows(outlet_of("range", 10, 0), outlet_of("range", 5, 0))
+    ingress.admit(rows(18), now=0)
+    admission = ingress.admit(rows(16, 15, 14, 10, 9, 20, 10, 19), now=0)
+    assert admission.admitted.times.tolist() == [20]
+    assert admission.late.times.tolist() == [9, 10, 19], "after the row of 20 the windows before it are closed"
+    assert admission.through(tens).times.tolist() == [16, 15, 14, 10, 20]
+    assert admission.through(fives).times.tolist() == [16, 15, 20]
+    assert (ingress.received, ingress.late) == (9, 3)
+
+
+def test_a_reader_without_windows_takes_every_late_row() -> None:
+    ingress = external()
+    ingress.windows = windows(ALWAYS)
+    admission = ingress.admit(rows(9, 3), now=0)
+    assert admission.through(ingress.windows[0]).times.tolist() == [3, 9] and not len(admission.late)
+
+
+def test_no_reader_takes_a_late_row_whose_windows_are_closed() -> None:
+    ingress = external()
+    ingress.windows = windows(outlet_of("range", 10, 0))
+    admission = ingress.admit(rows(20, 19), now=0)
+    assert admission.late.times.tolist() == [19]
+    assert admission.through(ingress.windows[0]).times.tolist() == [20]
