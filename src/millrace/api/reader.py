@@ -125,7 +125,8 @@ class Reader:
 
     def queries(self) -> pa.Table:
         """The queries: their names, keys, columns, and how many keys have an answer."""
-        return query_table(self._run.answers, self._changes.network.queries)
+        with self._changes.lock.look():
+            return query_table(self._run.answers, self._changes.network.queries)
 
     def of(self, query: str, *, refresh: bool = False) -> AnswerTable:
         """The latest answers of an update query; `refresh` first asks its polled streams for rows."""
