@@ -24,6 +24,8 @@ class RunLock:
         self._lock = Condition(RLock())
         self._looking: set[object] = set()
         """One mark for each look that is under way, or waits."""
+        self._depth = 0
+        """How often the run holds it now."""
 
     @contextmanager
     def look(self) -> Iterator[None]:
@@ -43,9 +45,13 @@ class RunLock:
 
     @contextmanager
     def work(self) -> Iterator[None]:
-        """Work, or change what others look at."""
+        """Work, or change what others look at; only the run's own thread does."""
         with self._lock:
-            yield
+            self._depth += 1
+            try:
+                yield
+            finally:
+                self._depth -= 1
 
     def pause(self) -> None:
         """Let go for a thread that wants to look, if there is one."""
@@ -54,9 +60,12 @@ class RunLock:
 
     @contextmanager
     def wait(self) -> Iterator[None]:
-        """Let go while the run waits for something; it holds the lock once."""
-        self._lock.release()
+        """Let go while the run waits for something; before it has begun there is nothing to let go."""
+        depth = self._depth
+        for _ in range(depth):
+            self._lock.release()
         try:
             yield
         finally:
-            self._lock.acquire()
+            for _ in range(depth):
+                self._lock.acquire()

@@ -161,6 +161,10 @@ def test_a_run_that_waits_is_looked_at_at_once() -> None:
         with lock.look():
             looked.set()
 
-    with lock.work(), lock.wait():
-        Thread(target=look).start()
-        assert looked.wait(60)
+    with lock.work(), lock.work():
+        with lock.wait():
+            Thread(target=look).start()
+            assert looked.wait(60)
+        assert lock._depth == 2
+    with lock.wait():
+        pass
