@@ -1,8 +1,8 @@
 """A run, as every host offers it: `LocalRun`, `VirtualRun` and `SparkRun` have these methods.
 
-The caller that starts the run uses the first ones; any thread may call `report`, `lag` and `staleness`, for a run stands
-still while it is looked at (see control/run_lock.py). The others are called in the run's own thread, between two turns
-(see control/live_changes.py).
+The caller that starts the run uses the first ones; any thread may call `report`, `lag` and `staleness`, for a run
+stands still while it is looked at (see control/run_lock.py). The others are called in the run's own thread, between
+two turns (see control/live_changes.py).
 """
 
 from __future__ import annotations
