@@ -6,7 +6,7 @@ CREATE STREAM baskets (
   FROM json OPTIONS (path 'examples/data/baskets.json');
 
 CREATE QUERY sold AS
-  SELECT shop.city, l.item, sum(l.price * l.qty) AS money, avg(l.price) AS price, count(*) AS n
+  SELECT window_start, window_end, shop.city, l.item, sum(l.price * l.qty) AS money, avg(l.price) AS price, count(*) AS n
   FROM baskets [RANGE 1 MINUTE SLIDE 1 MINUTE] LATERAL VIEW inline(lines) l AS item, price, qty
   GROUP BY shop.city, l.item;
 

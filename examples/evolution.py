@@ -19,18 +19,18 @@ CREATE STREAM orders (id BIGINT, item STRING, ts TIMESTAMP)
 """
 BEFORE = """
 CREATE QUERY counts AS
-  SELECT item, count(*) AS n FROM orders [RANGE 1 MINUTE SLIDE 1 MINUTE] GROUP BY item;
+  SELECT window_start, window_end, item, count(*) AS n FROM orders [RANGE 1 MINUTE SLIDE 1 MINUTE] GROUP BY item;
 CREATE QUERY old AS SELECT id FROM orders WHERE item = 'sack';
 """
 AFTER = """
 CREATE QUERY counts AS
-  SELECT item, count(*) AS n FROM orders [RANGE 1 MINUTE SLIDE 1 MINUTE] GROUP BY item
+  SELECT window_start, window_end, item, count(*) AS n FROM orders [RANGE 1 MINUTE SLIDE 1 MINUTE] GROUP BY item
   HAVING count(*) > 1;
 CREATE QUERY busiest AS
   SELECT window_start, max(n) AS most
-  FROM (SELECT item, count(*) AS n FROM orders [RANGE 1 MINUTE SLIDE 1 MINUTE] GROUP BY item)
+  FROM (SELECT window_start, window_end, item, count(*) AS n FROM orders [RANGE 1 MINUTE SLIDE 1 MINUTE] GROUP BY item)
   GROUP BY window_start, window_end;
-CREATE QUERY totals AS SELECT count(*) AS orders FROM orders [RANGE 1 HOUR SLIDE 1 HOUR];
+CREATE QUERY totals AS SELECT window_start, window_end, count(*) AS orders FROM orders [RANGE 1 HOUR SLIDE 1 HOUR];
 """
 EARLIER = ((1, "mill", "12:00:10"), (2, "sack", "12:00:40"))
 LATER = ((3, "mill", "12:00:50"), (4, "sack", "12:01:05"), (5, "sack", "12:01:20"))

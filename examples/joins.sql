@@ -28,7 +28,7 @@ CREATE QUERY close WITH (join = 'filter_order') AS
 
 -- What was paid within three minutes, by the minute of the order.
 CREATE QUERY per_minute AS
-  SELECT count(*) [RANGE 1 MINUTE SLIDE 1 MINUTE WA o.ts] AS n, sum(p.cents) AS cents
+  SELECT window_start, window_end, count(*) [RANGE 1 MINUTE SLIDE 1 MINUTE WA o.ts] AS n, sum(p.cents) AS cents
   FROM orders [RANGE 3 MINUTES] AS o, payments [RANGE 0 SECONDS] AS p
   WHERE o.id = p.order_id;
 

@@ -21,7 +21,7 @@ CREATE STREAM orders (id INT, item STRING, ts TIMESTAMP)
 CREATE SINK minutes TO kafka OPTIONS (bootstrap_servers '${servers}', topic 'item-minutes', key 'item');
 
 CREATE QUERY per_minute INTO minutes AS
-  SELECT item, count(*) AS n FROM orders [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts] GROUP BY item;
+  SELECT window_start, window_end, item, count(*) AS n FROM orders [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts] GROUP BY item;
 """
 
 

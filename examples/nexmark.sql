@@ -5,12 +5,12 @@ CREATE STREAM bid (auction BIGINT, bidder BIGINT, price BIGINT, channel STRING, 
 
 -- The auctions with the most bids of the last 10 seconds, every 2 seconds.
 SELECT window_start, window_end, auction, bids
-FROM (SELECT auction, count(*) AS bids FROM bid [RANGE 10 SECONDS SLIDE 2 SECONDS WA date_time] GROUP BY auction)
+FROM (SELECT window_start, window_end, auction, count(*) AS bids FROM bid [RANGE 10 SECONDS SLIDE 2 SECONDS WA date_time] GROUP BY auction)
 QUALIFY rank() OVER (PARTITION BY window_start, window_end ORDER BY bids DESC) = 1;
 
 -- The three keenest bidders of every 10 seconds.
 SELECT window_start, window_end, bidder, bids
-FROM (SELECT bidder, count(*) AS bids FROM bid [RANGE 10 SECONDS SLIDE 10 SECONDS WA date_time] GROUP BY bidder)
+FROM (SELECT window_start, window_end, bidder, count(*) AS bids FROM bid [RANGE 10 SECONDS SLIDE 10 SECONDS WA date_time] GROUP BY bidder)
 QUALIFY row_number() OVER (PARTITION BY window_start, window_end ORDER BY bids DESC) <= 3;
 
 -- What came in through the great channels, a day.

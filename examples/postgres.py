@@ -25,7 +25,7 @@ CREATE TABLE items (item STRING PRIMARY KEY, maker STRING)
 CREATE SINK minutes TO postgres OPTIONS (dsn '${dsn}', table 'item_minutes', mode 'upsert');
 
 CREATE QUERY per_minute INTO minutes AS
-  SELECT o.item, i.maker, count(*) AS n
+  SELECT window_start, window_end, o.item, i.maker, count(*) AS n
   FROM orders [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts] AS o LEFT JOIN items AS i ON o.item = i.item
   GROUP BY o.item, i.maker;
 """

@@ -11,10 +11,10 @@ CREATE STREAM main2 (srcIP STRING, destIP STRING, len INT, ts TIMESTAMP)
   TIMESTAMP BY ts ORDERED
   FROM generate OPTIONS (rate '200', seconds '240', seed '3', keys '4', lag '20');
 
-SELECT count(*) AS packets
+SELECT window_start, window_end, count(*) AS packets
 FROM control UNION main1 UNION main2 [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts];
 
-SELECT srcIP, destIP, count(*) AS packets, sum(len) AS bytes
+SELECT window_start, window_end, srcIP, destIP, count(*) AS packets, sum(len) AS bytes
 FROM control UNION main1 UNION main2 [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts]
 WHERE len > 0
 GROUP BY srcIP, destIP

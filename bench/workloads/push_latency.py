@@ -23,7 +23,7 @@ from bench.measures import result_log
 
 RATE, SECONDS = 1_000, 10
 COMMIT_INTERVAL = "20 milliseconds"
-COUNT = "SELECT count(*) AS n FROM s [RANGE 100 MILLISECONDS SLIDE 100 MILLISECONDS WA ts]"
+COUNT = "SELECT window_end, count(*) AS n FROM s [RANGE 100 MILLISECONDS SLIDE 100 MILLISECONDS WA ts]"
 _LOOK = 0.0005
 
 Look = Callable[[], Iterator[pa.Table]]

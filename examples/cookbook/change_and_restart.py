@@ -19,12 +19,12 @@ CREATE STREAM departures (flight STRING, origin STRING, delay INT, departed TIME
 """
 BEFORE = """
 CREATE QUERY per_day AS
-  SELECT origin, count(*) AS flights, sum(delay) AS minutes
+  SELECT window_start, window_end, origin, count(*) AS flights, sum(delay) AS minutes
   FROM departures [RANGE 1 DAY SLIDE 1 DAY] GROUP BY origin;
 """
 AFTER = """
 CREATE QUERY per_day AS
-  SELECT origin, count(*) AS flights, sum(delay) AS minutes
+  SELECT window_start, window_end, origin, count(*) AS flights, sum(delay) AS minutes
   FROM departures [RANGE 1 DAY SLIDE 1 DAY] GROUP BY origin
   HAVING sum(delay) > 5000;
 CREATE QUERY very_late AS SELECT departed, flight, delay FROM departures WHERE delay > 250;

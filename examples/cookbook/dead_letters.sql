@@ -5,6 +5,6 @@ CREATE STREAM departures (flight STRING, origin STRING, delay INT, departed TIME
   FROM csv OPTIONS (path 'examples/cookbook/data/messy.csv');
 
 CREATE QUERY per_hour AS
-  SELECT origin, count(*) AS flights FROM departures [RANGE 1 HOUR SLIDE 1 HOUR] GROUP BY origin;
+  SELECT window_start, window_end, origin, count(*) AS flights FROM departures [RANGE 1 HOUR SLIDE 1 HOUR] GROUP BY origin;
 
 CREATE QUERY letters AS SELECT line, reason, raw FROM dead_letters;

@@ -14,7 +14,7 @@ CREATE QUERY very_late AS
   WHERE d.delay > 240;
 
 CREATE QUERY by_alliance AS
-  SELECT coalesce(c.alliance, 'none') AS alliance,
+  SELECT window_start, window_end, coalesce(c.alliance, 'none') AS alliance,
          count(*) AS flights, round(avg(d.delay), 1) AS delay
   FROM departures [RANGE 1 DAY SLIDE 1 DAY] d LEFT JOIN carriers c ON d.carrier = c.code
   GROUP BY coalesce(c.alliance, 'none');

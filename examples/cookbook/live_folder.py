@@ -17,7 +17,7 @@ CREATE STREAM departures (flight STRING, origin STRING, departed TIMESTAMP)
   FROM csv OPTIONS (path '{folder}/in');
 
 CREATE QUERY per_hour AS
-  SELECT origin, count(*) AS flights
+  SELECT window_start, window_end, origin, count(*) AS flights
   FROM departures [RANGE 4 HOURS SLIDE 4 HOURS] GROUP BY origin;
 """
 

@@ -4,6 +4,6 @@ CREATE STREAM payments (payment STRING, card BIGINT, amount DECIMAL(9, 2), ts TI
   FROM csv OPTIONS (path 'examples/cookbook/data/payments.csv');
 
 CREATE QUERY bills AS
-  SELECT card, count(*) AS payments, sum(amount) AS total, round(sum(amount * 0.019), 2) AS fee
+  SELECT window_start, window_end, card, count(*) AS payments, sum(amount) AS total, round(sum(amount * 0.019), 2) AS fee
   FROM payments [RANGE 30 MINUTES SLIDE 30 MINUTES]
   GROUP BY card;

@@ -12,7 +12,7 @@ CREATE STREAM departures (flight STRING, origin STRING, scheduled TIMESTAMP)
   TIMESTAMP BY scheduled DISORDER INTERVAL 2 HOURS
   FROM csv OPTIONS (path 'examples/cookbook/data/departures.csv');
 
-CREATE QUERY per_day AS SELECT count(*) AS flights FROM departures [RANGE 1 DAY SLIDE 1 DAY];
+CREATE QUERY per_day AS SELECT window_start, window_end, count(*) AS flights FROM departures [RANGE 1 DAY SLIDE 1 DAY];
 """
 SHOWN = ("rows_in", "rows_out", "rows_late", "rows_quarantined", "rows_buffered")
 

@@ -13,7 +13,7 @@ CREATE QUERY last_flight AS
   WHERE aircraft.airline.code = 'US';
 
 CREATE QUERY delays AS
-  SELECT f.route.`to` AS dest, count(*) AS flights, sum(f.delay) AS minutes
+  SELECT window_start, window_end, f.route.`to` AS dest, count(*) AS flights, sum(f.delay) AS minutes
   FROM aircraft [RANGE 1 DAY SLIDE 1 DAY] LATERAL VIEW explode(flights) x AS f
   GROUP BY f.route.`to`
   HAVING sum(f.delay) > 100;

@@ -5,7 +5,7 @@ CREATE STREAM departures (flight STRING, origin STRING, delay INT, departed TIME
   FROM csv OPTIONS (path 'examples/cookbook/data/departures.csv');
 
 CREATE QUERY delays AS
-  SELECT origin, count(*) AS flights, percentile(delay, 0.5) AS median,
+  SELECT window_start, window_end, origin, count(*) AS flights, percentile(delay, 0.5) AS median,
          round(percentile(delay, 0.95), 1) AS p95, max_by(flight, delay) AS latest
   FROM departures [RANGE 6 HOURS SLIDE 6 HOURS]
   GROUP BY origin;

@@ -11,7 +11,7 @@ CREATE QUERY running_total WITH (state_limit = 100) AS
   GROUP BY origin;
 
 CREATE QUERY moving_average AS
-  SELECT origin, round(avg(delay), 1) AS delay
+  SELECT window_start, window_end, origin, round(avg(delay), 1) AS delay
   FROM departures [RANGE 3 HOURS SLIDE 1 HOUR]
   WHERE origin = 'JFK'
   GROUP BY origin;

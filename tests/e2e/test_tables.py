@@ -25,7 +25,7 @@ CREATE QUERY named INTO named AS
   SELECT c.ts, c.user_id, u.name FROM clicks c LEFT JOIN users u ON c.user_id = u.id AND u.country <> 'none'
   WHERE c.user_id NOT IN (SELECT id FROM bots);
 CREATE QUERY by_country INTO by_country AS
-  SELECT u.country, count(*) AS n FROM clicks [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts] c
+  SELECT window_start, window_end, u.country, count(*) AS n FROM clicks [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts] c
   JOIN users u ON c.user_id = u.id GROUP BY u.country;
 """
 EXPECTED = """

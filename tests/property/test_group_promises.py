@@ -13,18 +13,18 @@ SECOND = 1_000_000
 COLUMNS = "k STRING, n INT, done BOOLEAN, ts TIMESTAMP"
 MINUTE = "[RANGE 1 MINUTE SLIDE 1 MINUTE]"
 BEST = "rank() OVER (PARTITION BY window_start, window_end ORDER BY c DESC) = 1"
-SESSIONS = "SELECT k, count(*) AS c FROM s [SESSION 5 SECONDS] GROUP BY k"
-INNER = f"SELECT k, count(*) AS c FROM s {MINUTE} GROUP BY k"
+SESSIONS = "SELECT window_start, window_end, k, count(*) AS c FROM s [SESSION 5 SECONDS] GROUP BY k"
+INNER = f"SELECT window_start, window_end, k, count(*) AS c FROM s {MINUTE} GROUP BY k"
 QUERIES = {
     "windows": INNER,
     "sessions": SESSIONS,
     "nested": f"SELECT window_start, sum(c) AS c FROM ({INNER}) GROUP BY window_start, window_end",
     "ranked": f"SELECT * FROM ({INNER}) QUALIFY {BEST}",
     "ordered": f"SELECT window_start, k, c FROM ({INNER}) ORDER BY window_start",
-    "windows of sessions": f"SELECT k, max(c) AS c FROM ({SESSIONS}) {MINUTE} GROUP BY k",
+    "windows of sessions": f"SELECT window_start, window_end, k, max(c) AS c FROM ({SESSIONS}) {MINUTE} GROUP BY k",
     "distinct": "SELECT DISTINCT k, ts FROM s",
-    "trailing": "SELECT k, count(*) AS c FROM s [RANGE 10 SECONDS] GROUP BY k",
-    "all together": f"SELECT count(*) AS c FROM s {MINUTE}",
+    "trailing": "SELECT window_start, window_end, k, count(*) AS c FROM s [RANGE 10 SECONDS] GROUP BY k",
+    "all together": f"SELECT window_start, window_end, count(*) AS c FROM s {MINUTE}",
 }
 
 

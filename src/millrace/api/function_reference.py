@@ -110,7 +110,7 @@ def examples(heading: str, functions: Iterable[Function]) -> dict[Function, str]
         (table,) = answers(
             [f"SELECT {', '.join(each.example for each in found)} FROM t [RANGE 1 MINUTE SLIDE 1 MINUTE]"]
         )
-        values = [column[0] for column in table.columns[2:]]
+        values = [column[0] for column in table.columns]
     else:
         values = [bind_expression(each.example, _ONE_ROW.schema).over(_ONE_ROW)[0] for each in found]
     return {function: shown(value) for function, value in zip(found, values, strict=True)}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 from millrace.api.sql_text.join_text import with_window
 from millrace.callers import at_caller
 from millrace.errors import RequestError
+from millrace.plan.nodes.aggregate_nodes import WINDOW_END, WINDOW_START
 
 if TYPE_CHECKING:
     from millrace.api.relations import Relation
@@ -27,12 +28,14 @@ class Windowed:
         return replace(self, keys=(*self.keys, *keys))
 
     def agg(self, **aggregates: str) -> Relation:
-        """One row per window and group, with the named aggregates."""
+        """One row per window and group: the bounds of the window, the keys, the named aggregates."""
         base = self.relation
         is_join = base.timed is not None
         window = "" if is_join else f" {self.window}"
         computed = with_window(aggregates, self.window) if is_join else aggregates
-        items = ", ".join([*self.keys, *(f"{text} AS {name}" for name, text in computed.items())])
+        named = {WINDOW_START, WINDOW_END} & {*self.keys, *aggregates.values()}
+        bounds = () if named else (WINDOW_START, WINDOW_END)
+        items = ", ".join([*bounds, *self.keys, *(f"{text} AS {name}" for name, text in computed.items())])
         where = f" WHERE {base.predicate}" if base.predicate else ""
         group = f" GROUP BY {', '.join(self.keys)}" if self.keys else ""
         text = f"(SELECT {items} FROM {base.source}{window}{where}{group})"

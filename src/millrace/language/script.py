@@ -66,10 +66,10 @@ def parse_network(text: str) -> QueryNetwork:
 
     >>> network = parse_network('''
     ...     CREATE STREAM s (k STRING, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM csv OPTIONS (path 's.csv');
-    ...     SELECT k, count(*) AS n FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts] GROUP BY k;
+    ...     SELECT window_end, k, count(*) AS n FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts] GROUP BY k;
     ... ''')
     >>> network.queries[0].root.schema.names
-    ['window_start', 'window_end', 'k', 'n']
+    ['window_end', 'k', 'n']
     """
     return bind_network(parse_script(text))
 

@@ -5,7 +5,7 @@ CREATE STREAM visits (client STRING, page STRING, ms INT, ts TIMESTAMP)
 
 CREATE QUERY busiest AS
   WITH known AS (SELECT * FROM visits WHERE client IS NOT NULL),
-       per_client AS (SELECT client, count(*) AS n FROM known [RANGE 30 SECONDS SLIDE 30 SECONDS] GROUP BY ALL)
+       per_client AS (SELECT window_start, window_end, client, count(*) AS n FROM known [RANGE 30 SECONDS SLIDE 30 SECONDS] GROUP BY ALL)
   SELECT window_start, window_end, max(n) AS most, count(*) AS clients FROM per_client GROUP BY ALL;
 CREATE QUERY followed AS
   WITH slow AS (SELECT v.* EXCEPT (page) FROM visits AS v WHERE ms > 100)

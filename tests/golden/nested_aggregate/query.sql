@@ -5,11 +5,11 @@ CREATE STREAM visits (client STRING, page STRING, ms INT, ts TIMESTAMP)
 
 CREATE QUERY busiest AS
   SELECT window_start, window_end, max(n) AS most, count(*) AS clients
-  FROM (SELECT client, count(*) AS n FROM visits [RANGE 30 SECONDS SLIDE 30 SECONDS] GROUP BY client) AS per_client
+  FROM (SELECT window_start, window_end, client, count(*) AS n FROM visits [RANGE 30 SECONDS SLIDE 30 SECONDS] GROUP BY client) AS per_client
   GROUP BY window_start, window_end;
 CREATE QUERY by_minute AS
   SELECT window_start, window_end, client, max(n) AS most, count(*) AS halves
-  FROM (SELECT client, count(*) AS n FROM visits [RANGE 30 SECONDS SLIDE 30 SECONDS] GROUP BY client) AS per_client
+  FROM (SELECT window_start, window_end, client, count(*) AS n FROM visits [RANGE 30 SECONDS SLIDE 30 SECONDS] GROUP BY client) AS per_client
        [RANGE 1 MINUTE SLIDE 1 MINUTE]
   GROUP BY client;
 CREATE QUERY by_hour_of_the_half AS

@@ -1,4 +1,4 @@
 -- error: see error.txt
 CREATE STREAM s (k STRING, n INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM csv OPTIONS (path 'inputs/s.csv');
 SELECT *, rank() OVER (PARTITION BY k ORDER BY c DESC) AS place
-FROM (SELECT k, count(*) AS c FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE] GROUP BY k) AS t;
+FROM (SELECT window_start, window_end, k, count(*) AS c FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE] GROUP BY k) AS t;

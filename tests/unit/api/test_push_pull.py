@@ -250,7 +250,9 @@ def test_a_slow_subscriber_under_load_never_reads_an_old_value_after_a_new_one_a
 @pytest.mark.parametrize("host", ["local", "virtual"])
 def test_the_latest_answer_of_a_window_query_is_that_of_the_newest_window_of_each_group(host: Any) -> None:
     rows = [tick(second, "AB"[second % 2], float(second)) for second in range(30)]
-    query = "SELECT symbol, max(price) AS top FROM ticks [RANGE 10 SECONDS SLIDE 10 SECONDS WA ts] GROUP BY symbol"
+    query = (
+        "SELECT window, symbol, max(price) AS top FROM ticks [RANGE 10 SECONDS SLIDE 10 SECONDS WA ts] GROUP BY symbol"
+    )
     handle = network([rows, [tick(40, "A", 40.0)]], query).run(on=host, until="end")
     found = {each["symbol"]: (each["window_start"].second, each["top"]) for each in handle.latest("prices").to_pylist()}
     assert found == {"A": (40, 40.0), "B": (20, 29.0)}

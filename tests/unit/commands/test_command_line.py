@@ -29,7 +29,7 @@ class Counter:
 SCRIPT = """
 CREATE STREAM s (k INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM csv OPTIONS (path '{folder}/s.csv');
 CREATE AGGREGATE counter(INT) RETURNS BIGINT LANGUAGE PYTHON AS '{module}:Counter';
-SELECT counter(k) AS n FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE];
+SELECT window_start, window_end, counter(k) AS n FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE];
 """
 
 

@@ -87,10 +87,10 @@ def latest(reach: int) -> Counter[tuple[Any, ...]]:
 
 JOINED = "SELECT x.v, y.v AS w FROM a x JOIN b y ON x.k = y.k AND"
 CASES: dict[str, tuple[str, Callable[[], Counter[tuple[Any, ...]]]]] = {
-    "sliding": ("SELECT k, count(*) AS c FROM a [RANGE 10 SLIDE 5 WA n] GROUP BY k", lambda: windows(10, 5)),
-    "ragged": ("SELECT k, count(*) AS c FROM a [RANGE 7 SLIDE 3] GROUP BY k", lambda: windows(7, 3)),
-    "sessions": ("SELECT k, count(*) AS c FROM a [SESSION 3] GROUP BY k", lambda: sessions(3)),
-    "trailing": ("SELECT k, count(*) AS c FROM a [RANGE 10] GROUP BY k", lambda: trailing(10)),
+    "sliding": ("SELECT window, k, count(*) AS c FROM a [RANGE 10 SLIDE 5 WA n] GROUP BY k", lambda: windows(10, 5)),
+    "ragged": ("SELECT window, k, count(*) AS c FROM a [RANGE 7 SLIDE 3] GROUP BY k", lambda: windows(7, 3)),
+    "sessions": ("SELECT window, k, count(*) AS c FROM a [SESSION 3] GROUP BY k", lambda: sessions(3)),
+    "trailing": ("SELECT window, k, count(*) AS c FROM a [RANGE 10] GROUP BY k", lambda: trailing(10)),
     "div": ("SELECT n div 10 AS g, count(*) AS c FROM a GROUP BY 1", lambda: grouped(lambda n: towards_zero(n, 10))),
     "floor": ("SELECT floor(n / 10) AS g, count(*) AS c FROM a GROUP BY 1", lambda: grouped(lambda n: n // 10)),
     "shifted": (
@@ -196,7 +196,7 @@ def test_days_are_joined_by_bands_parts_of_time_and_ends(on: str) -> None:
 
 def test_days_are_windowed_and_grouped_as_the_times_at_which_they_begin() -> None:
     queries = (
-        "CREATE QUERY weeks AS SELECT count(*) AS c FROM a [RANGE 7 DAYS SLIDE 7 DAYS WA d];"
+        "CREATE QUERY weeks AS SELECT window, count(*) AS c FROM a [RANGE 7 DAYS SLIDE 7 DAYS WA d];"
         "CREATE QUERY moved AS SELECT date_trunc('week', d + INTERVAL 2 DAYS) AS g, count(*) AS c FROM a GROUP BY 1;"
         "CREATE QUERY single AS SELECT d, count(*) AS c FROM a GROUP BY d;"
     )
@@ -226,14 +226,14 @@ def test_a_row_further_behind_than_its_number_allows_is_late_and_the_clock_is_no
 
 def test_a_late_number_counts_in_a_window_that_is_still_open() -> None:
     stream = "CREATE STREAM s (n BIGINT) TIMESTAMP BY n DISORDER 2 LATE BY WINDOW FROM iterable;"
-    bench = Bench(f"{stream} CREATE QUERY q AS SELECT count(*) AS c FROM s [RANGE 10 SLIDE 10];")
+    bench = Bench(f"{stream} CREATE QUERY q AS SELECT window, count(*) AS c FROM s [RANGE 10 SLIDE 10];")
     bench.push("s", [{"n": n} for n in (3, 14, 11, 5, 30)])
     assert [tuple(row.values()) for row in bench.results("q")] == [(0, 10, 1), (10, 20, 2)]
     assert bench.metrics().sources["s"].late == 1
 
 
 def test_what_holds_a_number_back_is_said_in_numbers() -> None:
-    bench = Bench(f"{NUMBERED} CREATE QUERY q AS SELECT count(*) AS c FROM a [RANGE 10 SLIDE 10];")
+    bench = Bench(f"{NUMBERED} CREATE QUERY q AS SELECT window, count(*) AS c FROM a [RANGE 10 SLIDE 10];")
     bench.push("a", [{"k": "x", "n": 13, "v": 0, "e": 0}])
     text = str(Lag.of(bench.executor, bench.now, live=True, silent={"a": 0}))
     assert "bound has stood at 8" in text and "a row from 25 on releases the first of them" in text
@@ -288,7 +288,7 @@ def test_the_command_line_reads_numbers_and_days_from_files(run_on: RunOn, tmp_p
     (tmp_path / "q.sql").write_text(
         f"CREATE STREAM a {columns} TIMESTAMP BY n DISORDER 2 FROM csv OPTIONS (path 'a.csv');\n"
         f"CREATE STREAM b {columns} TIMESTAMP BY d ORDERED FROM csv OPTIONS (path 'a.csv');\n"
-        "CREATE QUERY tens AS SELECT count(*) AS c FROM a [RANGE 10 SLIDE 10];\n"
+        "CREATE QUERY tens AS SELECT window_start, window_end, count(*) AS c FROM a [RANGE 10 SLIDE 10];\n"
         "CREATE QUERY months AS SELECT date_trunc('month', d) AS m, count(*) AS c FROM b GROUP BY 1;\n"
     )
     done = run_on("local", "q.sql", "--until-end", "--json", folder=tmp_path)

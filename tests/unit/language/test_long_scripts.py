@@ -108,7 +108,7 @@ def test_the_text_of_a_flat_condition_is_that_of_nested_ones_so_that_operators_k
 
 def test_a_group_key_is_found_inside_a_longer_condition() -> None:
     network = parse_network(
-        _STREAM + f"SELECT a > 1 AND b > 1 AND count(*) > 1 AS c FROM s {_WINDOW} GROUP BY a > 1 AND b > 1"
+        _STREAM + f"SELECT window, a > 1 AND b > 1 AND count(*) > 1 AS c FROM s {_WINDOW} GROUP BY a > 1 AND b > 1"
     )
     assert network.queries[0].root.column_names() == ["window_start", "window_end", "c"]
 

@@ -6,7 +6,9 @@ import pytest
 from millrace.testing import Host, table
 
 STREAM = "CREATE STREAM s (k STRING, n INT, ts TIMESTAMP) TIMESTAMP BY ts DISORDER INTERVAL 10 SECONDS FROM iterable;"
-COUNT = f"{STREAM} CREATE QUERY q AS SELECT k, sum(n) AS n FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts] GROUP BY k;"
+COUNT = (
+    f"{STREAM} CREATE QUERY q AS SELECT window, k, sum(n) AS n FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts] GROUP BY k;"
+)
 SCHEMA = {"k": pa.string(), "n": pa.int32(), "ts": pa.timestamp("us", tz="UTC")}
 ROWS = table(
     """

@@ -76,7 +76,7 @@ def _key(options: Mapping[str, str], schema: pa.Schema) -> tuple[str, ...]:
         raise RequestError(
             "nothing tells the results of the query apart, so they cannot be upserted",
             hint="Name the columns: key 'a, b', and version 'ts', the column that says which row is newer; or select "
-            "the columns of GROUP BY and the window.",
+            "the columns of GROUP BY and window_start.",
         )
     for name in named:
         _existing(name, "key", schema)

@@ -46,7 +46,7 @@ def q1(feed: Feed, folder: Path) -> QueryNetwork:
 def select(feed: Feed) -> str:
     """The query's text."""
     links = " UNION ".join(link.name for link in feed.links)
-    return f"SELECT count(*) AS n FROM {links} [RANGE {feed.window} SECONDS SLIDE {feed.window} SECONDS WA ts]"
+    return f"SELECT window_start, count(*) AS n FROM {links} [RANGE {feed.window} SECONDS SLIDE {feed.window} SECONDS WA ts]"
 
 
 def _stream(link: Link, folder: Path) -> str:

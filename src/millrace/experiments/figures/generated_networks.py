@@ -105,7 +105,7 @@ def slide_and_union(streams: Sequence[GeneratedStream], seconds: float, *, slide
     length = f"{round(slide * 1e6)} MICROSECONDS"
     query = f"""CREATE QUERY united WITH (baseline = 'in_order') AS
   SELECT window_end AS ts, n FROM (
-    SELECT count(*) AS n FROM ({first} UNION {second}) [RANGE {length} SLIDE {length} WA ts])
+    SELECT window_end, count(*) AS n FROM ({first} UNION {second}) [RANGE {length} SLIDE {length} WA ts])
   UNION SELECT ts, CAST(1 AS BIGINT) AS n FROM ({third})
   ORDER BY ts;"""
     return f"{declared(streams, seconds)}\n{query}"

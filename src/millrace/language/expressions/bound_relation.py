@@ -107,7 +107,7 @@ class BoundRelation:
 
     @cached_property
     def scope(self) -> Scope:
-        return self.joined or Scope(self.schema, self.qualifier, laterals=self.laterals)
+        return self.joined or Scope(self.schema, self.qualifier, laterals=self.laterals, unselected=self.hidden_times)
 
     def where(self, predicate: Expression) -> BoundRelation:
         """The rows where a condition holds."""

@@ -15,6 +15,9 @@ from millrace.language.expressions import typed
 from millrace.language.expressions.sql_functions import unknown_column
 from millrace.language.expressions.typed import Typed
 from millrace.language.grammar.text.places import place_of, placed_as
+from millrace.plan.nodes.aggregate_nodes import WINDOW_END, WINDOW_START
+
+_BOUNDS = frozenset((WINDOW_START, WINDOW_END))
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,8 @@ class Scope:
     qualifier: str | None = None
     laterals: Mapping[str, tuple[str, ...]] = field(default_factory=dict, kw_only=True)
     """The columns of exploded values, by the name that may stand before them; without one by ""."""
+    unselected: frozenset[str] = field(default=frozenset(), kw_only=True)
+    """The times that the query which is read has, and does not select."""
 
     def find(self, name: str) -> str | None:
         """The declared spelling of a column, whatever its case; None when there is none."""
@@ -121,8 +126,7 @@ class Scope:
 
     def unknown(self, name: str, place: Place | None) -> QueryError:
         """The error for a column that does not exist."""
-        return QueryError(
-            f'column "{name}" does not exist',
-            hint=unknown_column(name, did_you_mean(name, self.schema.names), self.schema.names),
-            place=place,
-        )
+        hint = unknown_column(name, did_you_mean(name, self.schema.names), self.schema.names)
+        if name.lower() in self.unselected or (name.lower() in _BOUNDS and self.unselected & _BOUNDS):
+            hint = f"The query that is read does not select {name.lower()}: add it to its select list."
+        return QueryError(f'column "{name}" does not exist', hint=hint, place=place)

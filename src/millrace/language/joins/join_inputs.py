@@ -49,7 +49,7 @@ class JoinInput:
 
     @property
     def scope(self) -> Scope:
-        return Scope(self.relation.schema, self.qualifier)
+        return Scope(self.relation.schema, self.qualifier, unselected=self.relation.hidden_times)
 
     @property
     def fields(self) -> list[pa.Field]:

@@ -19,6 +19,7 @@ from millrace.language.select.aggregate_calls import UserAggregates, first_aggre
 from millrace.language.select.items import is_star
 from millrace.language.windows.window_clauses import Windows
 from millrace.language.windows.windowed_rows import bucket_in, is_instant
+from millrace.plan.nodes.aggregate_nodes import WINDOW_END, WINDOW_START
 from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.relational_nodes import Distinct, Project
 
@@ -85,7 +86,9 @@ def _hint(relation: BoundRelation, below: BoundRelation | None) -> str:
     if below is not None and below.choices is not None:
         names = below.choices.names()
         return f"Select {names[0]} as well." if names else "Select the time columns of all inputs as well."
-    time = next(iter(sorted(relation.hidden_times)), None)
+    time = max(relation.hidden_times, default=None)
+    if time in (WINDOW_START, WINDOW_END):
+        return f"Select {time} as well: then equal rows of one window are one."
     further = f", or select {time} as well" if time else ""
     length = "1 MINUTE" if relation.unit == "time" else "10"
     return f"Bound it with a window: FROM {relation.label} [RANGE {length} SLIDE {length}]{further}."

@@ -275,7 +275,7 @@ class QueryBinder:
         return self._result(windowed.relation, node, columns, timed, hidden, binder.ranks)
 
     def _aggregated_columns(self, select: Select, windowed: WindowedRows, binder: AggregateBinder) -> Named:
-        """The select list; the bounds of a window that is written come first unless it names one of them itself."""
+        """The select list, as it is written; `window` alone stands for both bounds."""
         outputs: list[Output] = []
         for position, item in enumerate(select.items, 1):
             if is_star(item.expression):
@@ -288,9 +288,6 @@ class QueryBinder:
                 outputs += [Output(name, bound) for name, bound in binder.bounds(item.place)]
                 continue
             outputs.append(output(item, binder.bind(item.expression), position, binder.scope))
-        bounds = binder.bounds(select.place) if windowed.written else []
-        if not {bound.expression for _, bound in bounds} & {each.value.expression for each in outputs}:
-            outputs = [Output(name, bound) for name, bound in bounds] + outputs
         return named(outputs)
 
     # Ranks and results

@@ -80,7 +80,7 @@ class Ranks:
         """What PARTITION BY should name: a column that says the rows' own time."""
         names = sorted(each.name for each in self.timed if isinstance(each, Column))
         if not names:
-            return "Rank the results of a window, in a query around it, and name its start in PARTITION BY."
+            return "Select window_start in the query of a window, and name it in PARTITION BY in a query around that."
         by = ", ".join(["window_start" if "window_start" in names else names[0], *_written(node, "partition_by")])
         order = ", ".join(_written(node.args.get("order"), "expressions")) or "..."
         return f"Write {called_name(node.this)}() OVER (PARTITION BY {by} ORDER BY {order}), the rank among these rows."

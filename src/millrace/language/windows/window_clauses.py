@@ -220,7 +220,11 @@ def unbounded(item: FromItem, relation: BoundRelation, place: Place | None) -> Q
         return _unbounded_join(relation, place)
     label = relation.label if all(isinstance(each, Name) for each in item.sources) else "(...)"
     times = sorted({*relation.times, *relation.instants}, reverse=True)
-    if relation.unit == "rows" and not times:
+    dropped = ", ".join(sorted({WINDOW_START, WINDOW_END} & relation.hidden_times, reverse=True))
+    if dropped and not times:
+        hint = f"Select {dropped} in the query that is read, and group by {'them' if ',' in dropped else 'it'}"
+        hint += "." if relation.unit == "rows" else f"; or bound it: FROM {label} [RANGE 1 HOUR SLIDE 1 HOUR]."
+    elif relation.unit == "rows" and not times:
         hint = "Results of a window with PARTITION BY have no common time: write them to a sink."
     elif relation.unit == "rows":
         hint = f"Group by the inner window: GROUP BY {', '.join(times)}."

@@ -17,7 +17,7 @@ from millrace.testing import Bench
 
 SECOND = 1_000_000
 LATENT = "".join(f"CREATE STREAM {name} (k STRING, v INT) LATENT TIMESTAMP ETS NONE FROM iterable;\n" for name in "ab")
-COUNTS = "SELECT count(*) AS n FROM a [RANGE 10 SECONDS SLIDE 10 SECONDS] WHERE v > 0"
+COUNTS = "SELECT window_start, window_end, count(*) AS n FROM a [RANGE 10 SECONDS SLIDE 10 SECONDS] WHERE v > 0"
 
 
 def bench(query: str, start: int = 0) -> Bench:

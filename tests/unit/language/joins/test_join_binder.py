@@ -308,7 +308,7 @@ def test_months_are_keys_within_the_longest_of_them() -> None:
 def test_results_of_equal_windows_meet_at_once(column: str) -> None:
     inner = "SELECT date_trunc('month', ts) AS m, count(*) AS n FROM {} GROUP BY m"
     if column != "m":
-        inner = "SELECT count(*) AS n FROM {} [RANGE 1 MINUTE SLIDE 1 MINUTE]"
+        inner = "SELECT window_start, window_end, count(*) AS n FROM {} [RANGE 1 MINUTE SLIDE 1 MINUTE]"
     first, second = inner.format("control"), inner.format("main1")
     join = join_of(f"SELECT x.n, y.n FROM ({first}) x JOIN ({second}) y ON x.{column} = y.{column}")
     assert aheads(join) == [0, 0]
@@ -316,7 +316,7 @@ def test_results_of_equal_windows_meet_at_once(column: str) -> None:
 
 
 def test_a_stream_meets_results_of_windows_that_it_falls_into() -> None:
-    inner = "SELECT count(*) AS n FROM main1 [RANGE 1 MINUTE SLIDE 1 MINUTE]"
+    inner = "SELECT window_start, window_end, count(*) AS n FROM main1 [RANGE 1 MINUTE SLIDE 1 MINUTE]"
     join = join_of(f"SELECT a.len FROM control a JOIN ({inner}) w ON a.ts >= w.window_start AND a.ts < w.window_end")
     assert aheads(join) == [60 * SECOND - 1, 0]
 

@@ -11,7 +11,7 @@ from millrace.plan.nodes.relational_nodes import Filter, OrderByTime
 from tests.unit.language.scripts import names, query, refusal, root
 
 MINUTE = 60_000_000
-MINUTES = "SELECT count(*) AS n FROM main1 [RANGE 1 MINUTE SLIDE 1 MINUTE]"
+MINUTES = "SELECT window_start, window_end, count(*) AS n FROM main1 [RANGE 1 MINUTE SLIDE 1 MINUTE]"
 TRUNCATED = "SELECT date_trunc('minute', ts) AS m, count(*) AS n FROM main1 GROUP BY m"
 
 
@@ -45,7 +45,7 @@ def test_an_as_of_join_looks_back_from_each_row(text: str, within: int | None, s
 
 
 def test_results_of_a_window_are_in_force_after_its_end() -> None:
-    inner = "SELECT srcIP, count(*) AS n FROM control [RANGE 1 MINUTE SLIDE 1 MINUTE] GROUP BY srcIP"
+    inner = "SELECT window, srcIP, count(*) AS n FROM control [RANGE 1 MINUTE SLIDE 1 MINUTE] GROUP BY srcIP"
     found = following(
         f"SELECT b.len, w.n FROM main1 b ASOF JOIN ({inner}) w ON w.window_end <= b.ts AND w.srcIP = b.srcIP"
     )

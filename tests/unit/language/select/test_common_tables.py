@@ -81,7 +81,7 @@ def test_a_wrong_common_table_is_refused_at_its_place(text: str, fact: str, offe
         (f"SELECT window_start, srcIP, count(*) AS n FROM main1 {WINDOW} GROUP BY ALL",
          f"SELECT window_start, srcIP, count(*) AS n FROM main1 {WINDOW} GROUP BY srcIP"),
         ("SELECT window(ts, '1 minute'), srcIP, count(*) AS n FROM main1 GROUP BY ALL",
-         f"SELECT srcIP, count(*) AS n FROM main1 {WINDOW} GROUP BY srcIP"),
+         f"SELECT window_start, window_end, srcIP, count(*) AS n FROM main1 {WINDOW} GROUP BY srcIP"),
         ("SELECT date_trunc('hour', ts) AS h, sum(len) AS s FROM main1 GROUP BY ALL",
          "SELECT date_trunc('hour', ts) AS h, sum(len) AS s FROM main1 GROUP BY h"),
         (f"SELECT count(*) AS n FROM main1 {WINDOW} GROUP BY ALL", f"SELECT count(*) AS n FROM main1 {WINDOW}"),

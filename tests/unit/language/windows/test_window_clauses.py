@@ -97,7 +97,7 @@ def test_partitioned_rows_are_counted_before_where() -> None:
 
 
 def test_the_bounds_of_rows_are_numbers() -> None:
-    found = root("SELECT count(*) FROM main1 [ROWS 10 SLIDE 5]").schema
+    found = root("SELECT window_start, count(*) FROM main1 [ROWS 10 SLIDE 5]").schema
     assert str(found.field("window_start").type) == "int64"
 
 
@@ -194,7 +194,7 @@ def test_counted_results_and_times_do_not_mix() -> None:
 
 def test_a_session_is_ordered_by_its_end() -> None:
     assert "ORDER BY window_end" in refusal("SELECT count(*) FROM main1 [SESSION 1 s] ORDER BY window_start").hint
-    assert names("SELECT count(*) FROM main1 [SESSION 1 s] ORDER BY window_end")[:2] == ["window_start", "window_end"]
+    assert names("SELECT count(*) FROM main1 [SESSION 1 s] ORDER BY window_end") == ["count"]
 
 
 def test_flinks_names_of_the_window_are_its_own() -> None:

@@ -20,7 +20,9 @@ from tests.unit.language.scripts import names, refusal, root
 SECOND = 1_000_000
 HOUR = 3_600 * SECOND
 DAY = 24 * HOUR
-MINUTES = "SELECT srcIP, count(*) AS n FROM main1 [RANGE 1 MINUTE SLIDE 1 MINUTE] GROUP BY srcIP"
+MINUTES = (
+    "SELECT window_start, window_end, srcIP, count(*) AS n FROM main1 [RANGE 1 MINUTE SLIDE 1 MINUTE] GROUP BY srcIP"
+)
 
 
 def outermost(found: Node) -> Aggregate:
@@ -150,7 +152,7 @@ def test_a_written_out_time_stands_for_its_window() -> None:
         (f"SELECT max(n) FROM ({MINUTES})", "Group by window_start, window_end, or bound it with a window: FROM (...)"),
         (f"SELECT srcIP, max(n) FROM ({MINUTES}) GROUP BY srcIP", "Group by window_start, window_end"),
         (
-            "SELECT max(n) FROM (SELECT count(*) AS n FROM main1 [SESSION 1 s] GROUP BY srcIP) GROUP BY window_start",
+            "SELECT max(n) FROM (SELECT window, count(*) AS n FROM main1 [SESSION 1 s] GROUP BY srcIP) GROUP BY window_start",
             "Group by window_end",
         ),
         (
@@ -158,8 +160,16 @@ def test_a_written_out_time_stands_for_its_window() -> None:
             "have no common time",
         ),
         (
-            "SELECT max(n) FROM (SELECT count(*) AS n FROM main1 [ROWS 5])",
+            "SELECT max(n) FROM (SELECT window, count(*) AS n FROM main1 [ROWS 5])",
             "Group by the inner window: GROUP BY window_start",
+        ),
+        (
+            "SELECT max(n) FROM (SELECT count(*) AS n FROM main1 [ROWS 5]) GROUP BY window_start",
+            "Select window_start, window_end in the query that is read, and group by them.",
+        ),
+        (
+            "SELECT max(n) FROM (SELECT count(*) AS n FROM main1 [SESSION 1 s])",
+            "Select window_end in the query that is read, and group by it; or bound it: FROM (...) [RANGE 1 HOUR",
         ),
         (f"SELECT date_trunc('month', window_start) FROM ({MINUTES}) GROUP BY 1", "over the stream's own time"),
     ],

@@ -54,7 +54,7 @@ KINDS = {
         "number: by time, then input, then order in the input",
     ),
     "SELECT *, rank() OVER (PARTITION BY window_start, window_end ORDER BY c DESC) AS place"
-    f" FROM (SELECT k, count(*) AS c FROM a {MINUTE} GROUP BY k) AS t": (
+    f" FROM (SELECT window_start, window_end, k, count(*) AS c FROM a {MINUTE} GROUP BY k) AS t": (
         kernel.Rank,
         "rank among rows of equal time by window_start, window_end, ordered by c DESC",
     ),
@@ -124,7 +124,7 @@ def test_a_query_that_keeps_its_state_in_another_way_has_an_operator_of_its_own(
 
 
 def test_the_same_inner_aggregate_is_there_once_for_two_outer_ones() -> None:
-    inner = f"(SELECT k, n, count(*) AS c FROM a {MINUTE} GROUP BY k, n) AS t"
+    inner = f"(SELECT window_start, window_end, k, n, count(*) AS c FROM a {MINUTE} GROUP BY k, n) AS t"
     graph = whole(
         f"SELECT k, max(c) AS most FROM {inner} GROUP BY window_start, window_end, k",
         f"SELECT n, max(c) AS most FROM {inner} GROUP BY window_start, window_end, n",

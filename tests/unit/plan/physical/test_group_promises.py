@@ -69,7 +69,7 @@ def test_sessions_by_all_their_columns_and_no_others_use_promises_of_groups() ->
 
 
 def test_results_of_groups_are_rolled_up_for_whoever_reads_them() -> None:
-    inner = f"SELECT site, device, count(*) AS n FROM readings {MINUTE} GROUP BY site, device"
+    inner = f"SELECT window, site, device, count(*) AS n FROM readings {MINUTE} GROUP BY site, device"
     plan = physical(parse_network(f"{READINGS} SELECT sum(n) AS n FROM ({inner}) GROUP BY window_start, window_end"))
     (above,) = [each for each in walk(plan.roots[0][1]) if isinstance(each, RollUp)]
     assert any(isinstance(each, Aggregate) and groups_of(each) for each in walk(above))
