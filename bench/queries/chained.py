@@ -34,7 +34,7 @@ class Chained:
     def ours(self, output: Path, files_per_batch: int | None) -> QueryNetwork:
         """The query as a user of Millrace writes it."""
         window = f"[RANGE {WINDOW} SECONDS SLIDE {WINDOW} SECONDS WA ts]"
-        select = f"SELECT lane, count(*) AS n FROM ({self._pairs()}) AS pairs {window} GROUP BY lane"
+        select = f"SELECT window, lane, count(*) AS n FROM ({self._pairs()}) AS pairs {window} GROUP BY lane"
         return network(self.folders, COLUMNS, "TIMESTAMP BY ts ORDERED", select, output, files_per_batch)
 
     def stock(self, output: Path, checkpoint: Path, files_per_batch: int | None) -> Join:

@@ -82,7 +82,7 @@ class Workload:
     def _select(self) -> str:
         keys = ", ".join(self.keys)
         window = f"[RANGE {self.window} SECONDS SLIDE {self.slide} SECONDS WA {self.time}]"
-        count = f"SELECT {keys}, count(*) AS n FROM {' UNION '.join(self.folders)} {window} GROUP BY {keys}"
+        count = f"SELECT window, {keys}, count(*) AS n FROM {' UNION '.join(self.folders)} {window} GROUP BY {keys}"
         if not self.most:
             return count
         return f"""SELECT window_start, window_end, {keys}, n FROM ({count})

@@ -19,7 +19,7 @@ CREATE SINK counts TO csv OPTIONS (path 'out/counts');
 CREATE SINK pairs TO csv OPTIONS (path 'out/pairs');
 CREATE SINK latest TO csv OPTIONS (path 'out/latest');
 CREATE QUERY counted INTO counts AS
-  SELECT k, count(*) AS n, sum(v) AS total FROM links [RANGE 3 MINUTES SLIDE 1 MINUTE WA ts] GROUP BY k;
+  SELECT window, k, count(*) AS n, sum(v) AS total FROM links [RANGE 3 MINUTES SLIDE 1 MINUTE WA ts] GROUP BY k;
 CREATE QUERY paired INTO pairs AS
   SELECT date_trunc('minute', l.ts) AS minute, r.w, count(*) AS n, sum(l.v) AS total
   FROM links AS l JOIN rates AS r

@@ -24,7 +24,7 @@ from tests.e2e.scripts import expected, project, results
 pytestmark = pytest.mark.slow
 
 ADD = """CREATE SINK {0}_sink TO csv OPTIONS (path '{1}/{0}');
-ADD QUERY {0} INTO {0}_sink AS SELECT sum(v) AS total FROM links [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts];"""
+ADD QUERY {0} INTO {0}_sink AS SELECT window, sum(v) AS total FROM links [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts];"""
 
 
 class Asking(Thread):

@@ -28,7 +28,7 @@ CREATE STREAM orders (
 CREATE SINK spent TO json OPTIONS (path 'out/spent');
 CREATE SINK bought TO parquet OPTIONS (path 'out/bought');
 CREATE QUERY spending INTO spent AS
-  SELECT customer.home AS home, l.item, sum(l.price * l.qty) AS spent, count(*) AS n
+  SELECT window, customer.home AS home, l.item, sum(l.price * l.qty) AS spent, count(*) AS n
   FROM orders [RANGE 2 MINUTES SLIDE 1 MINUTE] LATERAL VIEW inline(lines) l AS item, price, qty
   GROUP BY customer.home, l.item;
 CREATE QUERY buying INTO bought AS

@@ -24,7 +24,7 @@ CREATE AGGREGATE spread(DOUBLE) RETURNS DOUBLE LANGUAGE PYTHON AS 'tests.propert
 CREATE SINK results TO csv OPTIONS (path 'out');
 """
 _QUERIES = {
-    "windows": "SELECT k, count(*) AS n, sum(v) AS total, min(v) AS least "
+    "windows": "SELECT window, k, count(*) AS n, sum(v) AS total, min(v) AS least "
     "FROM links [RANGE 6 MINUTES SLIDE 1 MINUTE] GROUP BY k",
     "band join": "SELECT l.k, l.v, r.v AS w, l.ts FROM links AS l JOIN rates AS r "
     "ON l.k = r.k AND r.ts BETWEEN l.ts - INTERVAL 4 MINUTES AND l.ts + INTERVAL 4 MINUTES",
@@ -33,7 +33,7 @@ _QUERIES = {
     "latest answers": "SELECT k, sum(v) AS total, window_end FROM quotes [RANGE 4 MINUTES SLIDE 2 MINUTES] GROUP BY k",
     "distinct": "SELECT DISTINCT k, v FROM links [RANGE 5 MINUTES SLIDE 1 MINUTE]",
     "user's states": "SELECT k, spread(x) AS s FROM links [RANGE 6 MINUTES SLIDE 2 MINUTES] GROUP BY k",
-    "partitions": "SELECT k, count(*) AS n FROM sensors [RANGE 3 MINUTES SLIDE 1 MINUTE] GROUP BY k",
+    "partitions": "SELECT window, k, count(*) AS n FROM sensors [RANGE 3 MINUTES SLIDE 1 MINUTE] GROUP BY k",
 }
 NAMES = tuple(_QUERIES)
 QUEUED = ("update queue", "latest answers")

@@ -51,11 +51,12 @@ QUERIES = {
         f"JOIN ({counts('t')}) AS y ON x.k = y.k"
     ),
     "over_join": (
-        f"SELECT s.k, count(*) {WINDOW} AS n, sum(s.v - t.v) {WINDOW} AS total FROM s JOIN t ON s.k = t.k GROUP BY s.k"
+        f"SELECT window, s.k, count(*) {WINDOW} AS n, sum(s.v - t.v) {WINDOW} AS total FROM s JOIN t ON s.k = t.k "
+        f"GROUP BY s.k"
     ),
     "over_near": (
-        f"SELECT k, count(*) AS n, sum(d) AS total FROM ({PAIRS} AND t.ts BETWEEN s.ts - INTERVAL 3 SECONDS AND "
-        f"s.ts + INTERVAL 4 SECONDS AND s.v > t.v) {WINDOW} GROUP BY k WITH (update_window = 'lazy')"
+        f"SELECT window, k, count(*) AS n, sum(d) AS total FROM ({PAIRS} AND t.ts BETWEEN s.ts - INTERVAL 3 SECONDS "
+        f"AND s.ts + INTERVAL 4 SECONDS AND s.v > t.v) {WINDOW} GROUP BY k WITH (update_window = 'lazy')"
     ),
     "nested": (
         "SELECT x.k, x.d, u.v AS w, x.ts, x.at, u.ts AS third FROM "
@@ -73,7 +74,7 @@ QUERIES = {
     "united": f"{counts('s')} UNION {counts('t', '[RANGE 30 SECONDS SLIDE 30 SECONDS]')}",
     "session": counts("s", "[SESSION 6 SECONDS]"),
     "third": (
-        "SELECT k, max(m) AS n, sum(total) AS total FROM (SELECT k, max(n) AS m, sum(total) AS total FROM "
+        "SELECT window, k, max(m) AS n, sum(total) AS total FROM (SELECT k, max(n) AS m, sum(total) AS total FROM "
         f"({counts('s', '[RANGE 10 SECONDS SLIDE 10 SECONDS]')}) {WINDOW} GROUP BY k) "
         "[RANGE 40 SECONDS SLIDE 20 SECONDS] GROUP BY k"
     ),
@@ -385,9 +386,9 @@ def test_restarts_and_budgets_change_no_result(name: str) -> None:
 
 
 COUNTED = {
-    "trailing": "SELECT k, count(*) AS n, sum(v) AS total, max(ts) AS at FROM s [RANGE 9 SECONDS] GROUP BY k",
-    "rows": "SELECT k, count(*) AS n, sum(v) AS total, max(ts) AS at FROM s [ROWS 20 SLIDE 5] GROUP BY k",
-    "own_rows": "SELECT k, count(*) AS n, sum(v) AS total, max(ts) AS at FROM s [ROWS 4 PARTITION BY k] GROUP BY k",
+    "trailing": "SELECT window, k, count(*) AS n, sum(v) AS total, max(ts) AS at FROM s [RANGE 9 SECONDS] GROUP BY k",
+    "rows": "SELECT window, k, count(*) AS n, sum(v) AS total, max(ts) AS at FROM s [ROWS 20 SLIDE 5] GROUP BY k",
+    "own_rows": "SELECT window, k, count(*) AS n, sum(v) AS total, max(ts) AS at FROM s [ROWS 4 PARTITION BY k]",
     "calendar": "SELECT k, date_trunc('year', ts) AS at, count(*) AS n, sum(v) AS total FROM s GROUP BY k, 2",
     "recent": "SELECT t.k, t.v AS n, s.v AS total, t.ts AS at FROM s SEQ t ON s.k = t.k MODE RECENT",
 }

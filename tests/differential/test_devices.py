@@ -24,8 +24,9 @@ CREATE STREAM readings (device STRING, watt INT, complete_until TIMESTAMP, ts TI
   TIMESTAMP BY ts PUNCTUATED BY complete_until PER (device) LATE INTO overdue
   FROM iterable;
 CREATE QUERY per_device AS
-  SELECT device, count(*) AS n, sum(watt) AS watt FROM readings [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts] GROUP BY device;
-CREATE QUERY in_all AS SELECT count(*) AS n FROM readings [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts];
+  SELECT window, device, count(*) AS n, sum(watt) AS watt FROM readings [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts]
+  GROUP BY device;
+CREATE QUERY in_all AS SELECT window, count(*) AS n FROM readings [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts];
 CREATE QUERY late AS SELECT device, ts FROM overdue;
 """
 SCHEMA = pa.schema([("device", pa.string()), ("watt", pa.int32()), ("complete_until", pa.timestamp("us", tz="UTC")),

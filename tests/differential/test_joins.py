@@ -42,7 +42,7 @@ THREE = f"{BOTH}, z.v AS zv, z.ts AS zts"
 BAND = "y.ts BETWEEN x.ts - INTERVAL 1 SECOND AND x.ts + INTERVAL 3 SECONDS"
 COUNTS = "count(*) AS n, sum(x.v + y.v) AS total"
 JOINED = f"FROM a AS x JOIN b AS y ON x.k = y.k AND {BAND}"
-AT_ONCE = "SELECT k, count(*) AS n FROM {} [RANGE 10 SECONDS SLIDE 10 SECONDS] GROUP BY k"
+AT_ONCE = "SELECT window, k, count(*) AS n FROM {} [RANGE 10 SECONDS SLIDE 10 SECONDS] GROUP BY k"
 PLAIN = {
     "band": f"SELECT {BOTH} {JOINED}",
     "band_by_two_keys": f"SELECT {BOTH} FROM a AS x JOIN b AS y ON x.k = y.k AND x.j = y.j AND {BAND}",

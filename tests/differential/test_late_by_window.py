@@ -27,11 +27,12 @@ SQL = (
     STREAM.format("s", "LATE BY WINDOW LATE INTO lost")
     + STREAM.format("other", "")
     + """
-CREATE QUERY tens AS SELECT count(*) AS n, sum(v) AS total FROM s [RANGE 10 SECONDS SLIDE 10 SECONDS];
+CREATE QUERY tens AS SELECT window, count(*) AS n, sum(v) AS total FROM s [RANGE 10 SECONDS SLIDE 10 SECONDS];
 CREATE QUERY minutes AS SELECT date_trunc('minute', ts) AS window_start, count(*) AS n, sum(v) AS total FROM s
   GROUP BY date_trunc('minute', ts);
-CREATE QUERY sliding AS SELECT count(*) AS n, sum(v) AS total FROM s [RANGE 20 SECONDS SLIDE 5 SECONDS];
-CREATE QUERY merged AS SELECT count(*) AS n, sum(v) AS total FROM s UNION other [RANGE 10 SECONDS SLIDE 10 SECONDS];
+CREATE QUERY sliding AS SELECT window, count(*) AS n, sum(v) AS total FROM s [RANGE 20 SECONDS SLIDE 5 SECONDS];
+CREATE QUERY merged AS
+  SELECT window, count(*) AS n, sum(v) AS total FROM s UNION other [RANGE 10 SECONDS SLIDE 10 SECONDS];
 CREATE QUERY gone AS SELECT v FROM lost;
 """
 )
@@ -120,7 +121,7 @@ def test_a_query_without_windows_reads_every_row() -> None:
 def test_windows_of_numbers_are_late_alike() -> None:
     rows = pa.table({"n": pa.array([1, 39, 31, 22, 90, 50], pa.int64())})
     stream = "CREATE STREAM s (n BIGINT) TIMESTAMP BY n DISORDER 5 LATE BY WINDOW FROM iterable;"
-    query = "CREATE QUERY q AS SELECT count(*) AS c FROM s [RANGE 20 SLIDE 10];"
+    query = "CREATE QUERY q AS SELECT window, count(*) AS c FROM s [RANGE 20 SLIDE 10];"
     found = Host("virtual").run(stream + query, {"s": rows})["q"]
     # The row of 22 comes at a bound of 34: of its windows, that from 10 to 30 is closed.
     counts = {row["window_start"]: row["c"] for row in found}
@@ -131,8 +132,8 @@ def test_a_bound_that_silence_has_raised_closes_windows_alike() -> None:
     ets = "ETS ON DEMAND SKEW INTERVAL 4 SECONDS LATE BY WINDOW"
     bench = Bench(
         STREAM.format("s", ets)
-        + "CREATE QUERY minutes AS SELECT count(*) AS n FROM s [RANGE 60 SECONDS SLIDE 60 SECONDS];"
-        + "CREATE QUERY tens AS SELECT count(*) AS n FROM s [RANGE 10 SECONDS SLIDE 10 SECONDS];"
+        + "CREATE QUERY minutes AS SELECT window, count(*) AS n FROM s [RANGE 60 SECONDS SLIDE 60 SECONDS];"
+        + "CREATE QUERY tens AS SELECT window, count(*) AS n FROM s [RANGE 10 SECONDS SLIDE 10 SECONDS];"
     )
     bench.push("s", "v | ts \n 1 | 00:00:08")
     bench.advance_time("6 seconds")
@@ -201,7 +202,7 @@ def test_late_by_window_from_the_command_line(run_on: RunOn, tmp_path: Any) -> N
     (tmp_path / "s.csv").write_text(f"v,ts\n{rows}")
     source = "FROM csv OPTIONS (path 's.csv', timestamp_format 'epoch_seconds')"
     (tmp_path / "q.sql").write_text(SQL.replace("FROM iterable", source, 1).partition("CREATE STREAM other")[0]
-                                    + "SELECT count(*) AS n FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE];")  # fmt: skip
+                                    + "SELECT window_end, count(*) AS n FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE];")
     said = run_on("local", "q.sql", "--until-end", folder=tmp_path)
     counts = [n for _, n, _ in expected(times(1))["minutes"]]
     assert [int(line.split("\t")[-1]) for line in said.stdout.splitlines() if line[:2] == "20"] == counts

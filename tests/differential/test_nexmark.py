@@ -49,7 +49,8 @@ QUERIES = {
     "q1": "SELECT auction, bidder, 0.908 * price AS price, date_time FROM bid",
     "q2": "SELECT auction, price FROM bid WHERE auction IN (1007, 1020, 2001, 2019, 2087)",
     "q5": """SELECT auction, num
-        FROM (SELECT auction, count(*) AS num FROM bid [RANGE 10 SECONDS SLIDE 2 SECONDS WA date_time] GROUP BY auction)
+        FROM (SELECT window, auction, count(*) AS num FROM bid [RANGE 10 SECONDS SLIDE 2 SECONDS WA date_time]
+              GROUP BY auction)
         QUALIFY rank() OVER (PARTITION BY window_start, window_end ORDER BY num DESC) = 1""",
     "q15": f"""SELECT date_format(date_time, 'yyyy-MM-dd') AS day, {BY_PRICE}, {DISTINCT_BY_PRICE}
         FROM bid GROUP BY date_format(date_time, 'yyyy-MM-dd')""",

@@ -16,7 +16,8 @@ from millrace.testing import Bench, Host
 SPARSE, DENSE = 150, 30
 """Seconds with one row each, and seconds with forty."""
 QUERY = (
-    "SELECT count(*) AS n, max(v) AS most, approx_percentile(v, 0.5) AS middle FROM s [RANGE 8 SECONDS SLIDE 1 SECOND]"
+    "SELECT window, count(*) AS n, max(v) AS most, approx_percentile(v, 0.5) AS middle "
+    "FROM s [RANGE 8 SECONDS SLIDE 1 SECOND]"
 )
 STREAM = "CREATE STREAM s (v INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM iterable;"
 SQL = f"""{STREAM}

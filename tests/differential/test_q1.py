@@ -17,12 +17,12 @@ duckdb = pytest.importorskip(
 
 QUERIES = """
 CREATE QUERY per_minute AS
-  SELECT count(*) AS n FROM control UNION main1 UNION main2 [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts];
+  SELECT window, count(*) AS n FROM control UNION main1 UNION main2 [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts];
 CREATE QUERY per_pair AS
-  SELECT srcIP, destIP, count(*) AS n, sum(len) AS bytes, min(len) AS least, max(len) AS most, avg(len) AS mean
+  SELECT window, srcIP, destIP, count(*) AS n, sum(len) AS bytes, min(len) AS least, max(len) AS most, avg(len) AS mean
   FROM control UNION main1 UNION main2 [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts] GROUP BY srcIP, destIP;
 CREATE QUERY sliding AS
-  SELECT srcIP, count(*) AS n FROM main1 UNION main2 [RANGE 100 SECONDS SLIDE 30 SECONDS WA ts] GROUP BY srcIP;
+  SELECT window, srcIP, count(*) AS n FROM main1 UNION main2 [RANGE 100 SECONDS SLIDE 30 SECONDS WA ts] GROUP BY srcIP;
 """
 ALL = "(SELECT * FROM control UNION ALL SELECT * FROM main1 UNION ALL SELECT * FROM main2)"
 MINUTE = "time_bucket(INTERVAL '1 minute', ts, TIMESTAMPTZ '1970-01-01 00:00:00+00')"

@@ -45,13 +45,13 @@ CREATE STREAM ssl (ts TIMESTAMP, resp_h STRING)
   TIMESTAMP BY ts DISORDER INTERVAL 900 SECONDS
   FROM csv OPTIONS (path '{ssl}', timestamp_format 'epoch_seconds');
 CREATE QUERY dns_by_qtype_name AS
-  SELECT qtype_name, count(*) AS n FROM dns [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts] GROUP BY qtype_name;
+  SELECT window, qtype_name, count(*) AS n FROM dns [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts] GROUP BY qtype_name;
 CREATE QUERY dns_by_query AS
-  SELECT query, count(*) AS n FROM dns [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts] GROUP BY query;
+  SELECT window, query, count(*) AS n FROM dns [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts] GROUP BY query;
 CREATE QUERY dns_servers AS
-  SELECT count(*) AS n, count(DISTINCT resp_h) AS servers FROM dns [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts];
+  SELECT window, count(*) AS n, count(DISTINCT resp_h) AS servers FROM dns [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts];
 CREATE QUERY ssl_servers AS
-  SELECT count(*) AS n, count(DISTINCT resp_h) AS servers FROM ssl [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts];
+  SELECT window, count(*) AS n, count(DISTINCT resp_h) AS servers FROM ssl [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts];
 """
 # Whole microseconds: a fraction of a second is not exact in binary.
 MINUTE = "CAST(CAST(ts AS DECIMAL(20, 6)) * 1000000 AS BIGINT) // 60000000 * 60.0::DOUBLE"
@@ -78,7 +78,7 @@ CREATE STREAM flights (carrier STRING, scheduled TIMESTAMP, delay INT)
   TIMESTAMP BY scheduled DISORDER INTERVAL 24 HOURS
   FROM parquet OPTIONS (path '{folder}', max_files_per_trigger '4');
 CREATE QUERY per_hour AS
-  SELECT carrier, count(*) AS n, avg(delay) AS mean, max(delay) AS most, stddev_samp(delay) AS deviation
+  SELECT window, carrier, count(*) AS n, avg(delay) AS mean, max(delay) AS most, stddev_samp(delay) AS deviation
   FROM flights [RANGE 1 HOUR SLIDE 1 HOUR WA scheduled] GROUP BY carrier;
 CREATE QUERY per_month AS
   SELECT date_trunc('month', scheduled) AS month, carrier, count(*) AS n, median(delay) AS middle

@@ -14,7 +14,8 @@ from millrace.testing import Host
 ROWS = 5
 SQL = """
 CREATE STREAM s (k STRING, ts TIMESTAMP) TIMESTAMP BY ts DISORDER INTERVAL 1 HOUR FROM iterable;
-CREATE QUERY q AS SELECT k, count(*) AS n FROM s [RANGE 10 SECONDS SLIDE 10 SECONDS] GROUP BY k WITH (slack = '5 rows');
+CREATE QUERY q AS SELECT window, k, count(*) AS n FROM s [RANGE 10 SECONDS SLIDE 10 SECONDS]
+  GROUP BY k WITH (slack = '5 rows');
 """
 BY_NUMBER = (
     SQL.replace("ts TIMESTAMP)", "ts BIGINT)")

@@ -40,22 +40,25 @@ TRUTHS = {f"truth_{name}": (f"SELECT k, j, v, ts FROM s UNION t TRUTH {name}", "
 WINDOWS = {
     **{
         f"windows_{mode}_{close}": (
-            f"SELECT k, j, count(*) AS n, sum(v) AS total FROM s {WINDOW} GROUP BY k, j",
+            f"SELECT window, k, j, count(*) AS n, sum(v) AS total FROM s {WINDOW} GROUP BY k, j",
             f"update_window = '{mode}', close = '{close}'",
         )
         for mode in ("lazy", "eager")
         for close in ("bound", "own")
     },
     "every_window": (
-        f"SELECT k, j, count(*) AS n, sum(v) AS total FROM s {WINDOW} GROUP BY k, j",
+        f"SELECT window, k, j, count(*) AS n, sum(v) AS total FROM s {WINDOW} GROUP BY k, j",
         "baseline = 'every_window'",
     ),
-    "all_windows": (f"SELECT k, j, count(*) AS n, sum(v) AS total FROM s {WINDOW} GROUP BY k, j", "queue = 'append'"),
+    "all_windows": (
+        f"SELECT window, k, j, count(*) AS n, sum(v) AS total FROM s {WINDOW} GROUP BY k, j",
+        "queue = 'append'",
+    ),
 }
 SHEDDING = {
     "some_rows": ("SELECT k, j, v, ts FROM s", "queue = 'append_shed', keep = 0.5"),
     "some_windows": (
-        f"SELECT k, j, count(*) AS n, sum(v) AS total FROM s {WINDOW} GROUP BY k, j",
+        f"SELECT window, k, j, count(*) AS n, sum(v) AS total FROM s {WINDOW} GROUP BY k, j",
         "baseline = 'random_windows', keep = 0.5",
     ),
 }

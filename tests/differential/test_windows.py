@@ -32,7 +32,7 @@ CREATE AGGREGATE myavg(next DOUBLE) RETURNS DOUBLE LANGUAGE SQL AS
 """
 FIXED = "[RANGE 20 SECONDS SLIDE 20 SECONDS]"
 SOME = "count(*) AS n, sum(v) AS total, avg(x) AS mean, last(v) AS latest, count(DISTINCT j) AS kinds"
-INNER = f"SELECT k, j, count(*) AS n, sum(v) AS total FROM a UNION b {FIXED} GROUP BY k, j"
+INNER = f"SELECT window, k, j, count(*) AS n, sum(v) AS total FROM a UNION b {FIXED} GROUP BY k, j"
 TOP = "rank() OVER (PARTITION BY window_start, window_end ORDER BY n DESC)"
 QUERIES = {
     "tumbling": f"SELECT k, {SOME} FROM a UNION b {FIXED} GROUP BY k",
@@ -40,12 +40,12 @@ QUERIES = {
     "by_another_time": f"SELECT k, {SOME} FROM a [RANGE 30 SECONDS SLIDE 15 SECONDS WA began] GROUP BY k",
     "late": "SELECT k, v FROM a_late",
     "counted": f"SELECT k, {SOME} FROM a [ROWS 50 SLIDE 20] WHERE v > 1 GROUP BY k",
-    "counted_together": "SELECT k, count(*) AS n, sum(v) AS total FROM a UNION b [ROWS 30 SLIDE 30] GROUP BY k",
-    "last_rows": "SELECT k, count(*) AS n, max(v) AS most FROM a [ROWS 10] GROUP BY k",
+    "counted_together": "SELECT window, k, count(*) AS n, sum(v) AS total FROM a UNION b [ROWS 30 SLIDE 30] GROUP BY k",
+    "last_rows": "SELECT window, k, count(*) AS n, max(v) AS most FROM a [ROWS 10] GROUP BY k",
     "partitioned": f"SELECT k, {SOME} FROM a [ROWS 5 PARTITION BY k] WHERE v < 8 GROUP BY k",
-    "partitioned_sliding": "SELECT j, count(*) AS n, min(x) AS least FROM b [ROWS 7 SLIDE 3 PARTITION BY j] GROUP BY j",
-    "trailing": "SELECT k, count(*) AS n, max_by(v, x) AS best FROM a UNION b [RANGE 4 SECONDS] GROUP BY k",
-    "so_far": "SELECT k, count(*) AS n FROM b [RANGE UNLIMITED PRECEDING] GROUP BY k WITH (state_limit = 100)",
+    "partitioned_sliding": "SELECT window, j, count(*) AS n, min(x) AS least FROM b [ROWS 7 SLIDE 3 PARTITION BY j]",
+    "trailing": "SELECT window, k, count(*) AS n, max_by(v, x) AS best FROM a UNION b [RANGE 4 SECONDS] GROUP BY k",
+    "so_far": "SELECT window, k, count(*) AS n FROM b [RANGE UNLIMITED PRECEDING] GROUP BY k WITH (state_limit = 100)",
     "sessions": f"SELECT k, {SOME} FROM a UNION b [SESSION 2 SECONDS] GROUP BY k",
     "flink_sessions": f"SELECT k, {SOME} FROM SESSION(TABLE a PARTITION BY k, DESCRIPTOR(ts), INTERVAL '2' SECOND)"
     " GROUP BY k, window_start, window_end",
@@ -57,7 +57,7 @@ QUERIES = {
     "by_instant": "SELECT ts, count(*) AS n FROM a UNION b GROUP BY ts",
     "nested": f"SELECT window_start, window_end, j, max(n) AS most, sum(total) AS total FROM ({INNER}) AS t"
     " GROUP BY window_start, window_end, j",
-    "nested_wider": f"SELECT j, max(n) AS most FROM ({INNER}) AS t [RANGE 1 MINUTE SLIDE 1 MINUTE] GROUP BY j",
+    "nested_wider": f"SELECT window, j, max(n) AS most FROM ({INNER}) AS t [RANGE 1 MINUTE SLIDE 1 MINUTE] GROUP BY j",
     "top": f"SELECT *, {TOP} AS place FROM ({INNER}) AS t QUALIFY place <= 2",
     "distinct_rows": "SELECT DISTINCT k, ts FROM a UNION b",
     "distinct_keys": f"SELECT DISTINCT k, j FROM a UNION b {FIXED}",

@@ -13,7 +13,7 @@ CREATE STREAM links (k STRING, v INT, ts TIMESTAMP)
   FROM csv OPTIONS (path 'in', max_files_per_trigger '1');
 CREATE SINK counts TO csv OPTIONS (path 'out');
 CREATE QUERY per_minute INTO counts AS
-  SELECT k, count(*) AS n, sum(v) AS total FROM links [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts] GROUP BY k;
+  SELECT window, k, count(*) AS n, sum(v) AS total FROM links [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts] GROUP BY k;
 """
 SHOWN = SCRIPT.replace("CREATE QUERY per_minute INTO counts AS", "").replace(
     "CREATE SINK counts TO csv OPTIONS (path 'out');", ""

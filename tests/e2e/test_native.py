@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 SECOND = 1_000_000
 TIMESTAMP = pa.timestamp("us", tz="UTC")
-COUNTS = "SELECT k, count(*) AS n, sum(v) AS total FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts] GROUP BY k"
+COUNTS = "SELECT window, k, count(*) AS n, sum(v) AS total FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts] GROUP BY k"
 FILES = 3
 
 
@@ -177,7 +177,7 @@ def test_the_slowest_partition_holds_a_stream_back(tmp_path: Path, spark_session
     spark_session.dataSource.register(paced_source(steps))
     text = """
         CREATE STREAM s (partition INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED PARTITIONED BY (partition) FROM paced;
-        CREATE QUERY q AS SELECT count(*) AS n FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts];"""
+        CREATE QUERY q AS SELECT window, count(*) AS n FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts];"""
     run = opened(text, spark_session, ending="available", checkpoint=tmp_path / "state")
     assert run.run().sources["s"].late == 0
     sources = [record["sources"]["s"] for _, record in CommitLog(tmp_path / "state" / "commits").records()]
@@ -222,7 +222,7 @@ def test_a_socket_and_a_rate_run_until_they_are_stopped(spark_session: Any) -> N
         CREATE STREAM ticks (value BIGINT, `timestamp` TIMESTAMP) TIMESTAMP BY `timestamp` DISORDER INTERVAL 1 SECOND
           FROM rate OPTIONS (rowsPerSecond 20, numPartitions 2);
         CREATE QUERY heard AS SELECT upper(value) AS said FROM lines WHERE value <> 'noise';
-        CREATE QUERY counted AS SELECT count(*) AS n, max(value) - min(value) + 1 AS span
+        CREATE QUERY counted AS SELECT window, count(*) AS n, max(value) - min(value) + 1 AS span
           FROM ticks [RANGE 1 SECOND SLIDE 1 SECOND WA `timestamp`];"""
     run = opened(text, spark_session)
     with running(run):

@@ -25,7 +25,7 @@ CREATE VIEW big (name, number, ts) AS SELECT k, v, ts FROM s WHERE v >= ${{least
 CREATE QUERY counts AS
   SELECT window_start, name, count(*) AS n FROM big [RANGE ${{size}} SLIDE ${{size}}] GROUP BY name;
 CREATE QUERY hours AS SELECT window_start, name, sum(n) AS n FROM counts [RANGE 1 HOUR SLIDE 1 HOUR] GROUP BY name;
-INSERT INTO out SELECT name, sum(n) AS n FROM hours [RANGE 1 DAY SLIDE 1 DAY] GROUP BY name;
+INSERT INTO out SELECT window, name, sum(n) AS n FROM hours [RANGE 1 DAY SLIDE 1 DAY] GROUP BY name;
 DESCRIBE hours;
 """
 ROWS = [("ab"[number % 2], number, number * 47) for number in range(200)]

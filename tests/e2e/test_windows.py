@@ -22,11 +22,11 @@ CREATE SINK visits TO csv OPTIONS (path 'out/visits');
 CREATE SINK fours TO csv OPTIONS (path 'out/fours');
 CREATE SINK busiest TO csv OPTIONS (path 'out/busiest');
 CREATE QUERY visited INTO visits AS
-  SELECT client, count(*) AS n, last(page) AS left_at FROM clicks [SESSION 30 SECONDS] GROUP BY client;
-CREATE QUERY by_fours INTO fours AS SELECT count(DISTINCT client) AS clients FROM clicks [ROWS 4 SLIDE 4];
+  SELECT window, client, count(*) AS n, last(page) AS left_at FROM clicks [SESSION 30 SECONDS] GROUP BY client;
+CREATE QUERY by_fours INTO fours AS SELECT window, count(DISTINCT client) AS clients FROM clicks [ROWS 4 SLIDE 4];
 CREATE QUERY most INTO busiest AS
   SELECT window_start, max(n) AS most, count(*) AS pages
-  FROM (SELECT page, count(*) AS n FROM clicks [RANGE 1 MINUTE SLIDE 1 MINUTE] GROUP BY page) AS per_page
+  FROM (SELECT window, page, count(*) AS n FROM clicks [RANGE 1 MINUTE SLIDE 1 MINUTE] GROUP BY page) AS per_page
   GROUP BY window_start, window_end;
 """
 FILES = [
@@ -124,7 +124,7 @@ def test_a_wrong_request_is_refused_with_what_to_do(query: str, said: str, tmp_p
 
 
 def test_a_run_fails_when_more_groups_are_held_than_it_was_told(tmp_path: Path) -> None:
-    query = "SELECT client, count(*) AS n FROM clicks [RANGE UNLIMITED PRECEDING] GROUP BY client"
+    query = "SELECT window, client, count(*) AS n FROM clicks [RANGE UNLIMITED PRECEDING] GROUP BY client"
     script = project(tmp_path, f"{STREAM}CREATE QUERY q AS {query} WITH (state_limit = 1);")
     ran = millrace("run", script, "--on", "local", "--until-end", folder=tmp_path)
     assert ran.returncode == 1

@@ -170,7 +170,7 @@ def of_subqueries(draw: st.DrawFn) -> str:
     one = "(SELECT k, j, v * 2 AS v, x, ts FROM s0 WHERE v > 0) AS x"
     if draw(st.booleans()):
         return f"SELECT {BOTH} FROM {one} JOIN s1 AS y ON {one_of(draw, KEYS)}{one_of(draw, BANDS)}"
-    counts = "SELECT k, count(*) AS n FROM {} [RANGE 5 SECONDS SLIDE 5 SECONDS WA ts] GROUP BY k"
+    counts = "SELECT window, k, count(*) AS n FROM {} [RANGE 5 SECONDS SLIDE 5 SECONDS WA ts] GROUP BY k"
     return (
         f"SELECT x.k AS k, x.n AS n, y.n AS m, x.window_start AS start FROM ({counts.format('s0')}) AS x"
         f" JOIN ({counts.format('s1')}) AS y ON x.k = y.k AND x.window_start = y.window_start"

@@ -199,7 +199,7 @@ def ranked(draw: st.DrawFn, union: str) -> str:
     """The first few of each window, as Flink's users write it and by QUALIFY."""
     function = draw(st.sampled_from(["row_number", "rank", "dense_rank"]))
     order = draw(st.sampled_from(["n DESC", "n", "total DESC, k", "total"]))
-    inner = f"SELECT k, j, count(*) AS n, sum(v) AS total FROM {union} {fixed_window(draw)} GROUP BY k, j"
+    inner = f"SELECT window, k, j, count(*) AS n, sum(v) AS total FROM {union} {fixed_window(draw)} GROUP BY k, j"
     partition = draw(st.sampled_from(["window_start, window_end", "window_start, window_end, j"]))
     over = f"{function}() OVER (PARTITION BY {partition} ORDER BY {order})"
     if draw(st.booleans()):

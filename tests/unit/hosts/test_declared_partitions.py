@@ -31,7 +31,7 @@ SOURCES = {"iterable": "iterable REPLAY BY came", "files": "parquet OPTIONS (pat
 def script(clause: str, source: str = "iterable") -> str:
     return f"""CREATE STREAM s (device INT, ts TIMESTAMP, came TIMESTAMP) TIMESTAMP BY ts ORDERED
       PARTITIONED BY (device) {clause} FROM {SOURCES[source]};
-    CREATE QUERY q AS SELECT count(*) AS n FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts];"""
+    CREATE QUERY q AS SELECT window, count(*) AS n FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts];"""
 
 
 def fed() -> list[pa.Table]:

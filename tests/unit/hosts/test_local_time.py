@@ -40,7 +40,7 @@ def test_days_of_a_zone_have_its_hours(host: HostName, late_by_window: bool) -> 
 def test_windows_of_a_zone_go_on_from_a_checkpoint(tmp_path: Path) -> None:
     text = """CREATE STREAM s (day BIGINT, ts TIMESTAMP AS timestamp_seconds(day * 3600)) TIMESTAMP BY ts ORDERED
         FROM csv OPTIONS (path '{0}/in'); CREATE SINK o TO csv OPTIONS (path '{0}/out');
-        INSERT INTO o SELECT count(*) AS n FROM s [RANGE 1 DAY SLIDE 1 DAY AT TIME ZONE 'Europe/Berlin'];"""
+        INSERT INTO o SELECT window, count(*) AS n FROM s [RANGE 1 DAY SLIDE 1 DAY AT TIME ZONE 'Europe/Berlin'];"""
     (tmp_path / "in").mkdir()
     for number in range(0, 72, 9):
         lines = ["day", *(str(row["day"]) for row in ROWS[number : number + 9])]

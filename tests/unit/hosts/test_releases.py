@@ -25,7 +25,8 @@ COUNTS = "SELECT window, k, count(*) AS n FROM a UNION b [RANGE 10 SECONDS SLIDE
 QUERIES = {
     "counts": COUNTS,
     "plain": "SELECT k FROM a WHERE k > 0",
-    "levels": f"SELECT window, n, count(*) AS m FROM ({COUNTS}) [RANGE 20 SECONDS SLIDE 20 SECONDS WA window_end] GROUP BY n",
+    "levels": f"SELECT window, n, count(*) AS m FROM ({COUNTS}) "
+    "[RANGE 20 SECONDS SLIDE 20 SECONDS WA window_end] GROUP BY n",
     "pairs": "SELECT x.k, x.ts AS one, y.ts AS two FROM a [RANGE 3 SECONDS] AS x, b [RANGE 3 SECONDS] AS y "
     "WHERE x.k = y.k ORDER BY ts",
     "asof": "SELECT x.k, x.ts AS one, y.ts AS two FROM a AS x ASOF JOIN b AS y ON y.ts <= x.ts AND y.k = x.k",

@@ -29,7 +29,7 @@ FILES = "parquet OPTIONS (path 'in')"
 
 def script(order: str, source: str = "iterable REPLAY BY came", window: str = "5 SECONDS") -> str:
     return f"""CREATE STREAM s (link INT, ts TIMESTAMP, came TIMESTAMP) TIMESTAMP BY ts {order} FROM {source};
-    CREATE QUERY q AS SELECT count(*) AS n FROM s [RANGE {window} SLIDE {window} WA ts];"""
+    CREATE QUERY q AS SELECT window, count(*) AS n FROM s [RANGE {window} SLIDE {window} WA ts];"""
 
 
 def rows(*seconds: tuple[int, float, float]) -> pa.Table:

@@ -46,7 +46,8 @@ def q1(feed: Feed, folder: Path) -> QueryNetwork:
 def select(feed: Feed) -> str:
     """The query's text."""
     links = " UNION ".join(link.name for link in feed.links)
-    return f"SELECT window_start, count(*) AS n FROM {links} [RANGE {feed.window} SECONDS SLIDE {feed.window} SECONDS WA ts]"
+    length = f"{feed.window} SECONDS"
+    return f"SELECT window_start, count(*) AS n FROM {links} [RANGE {length} SLIDE {length} WA ts]"
 
 
 def _stream(link: Link, folder: Path) -> str:

@@ -152,7 +152,8 @@ INSTEAD: dict[str, str] = {
 WORDS_INSTEAD = {
     **dict.fromkeys(
         ("window_start", "window_end", "window"),
-        "It is a column of the results of a window that selects it: SELECT window_start, count(*) AS n FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE].",
+        "It is a column of the results of a window that selects it: SELECT window_start, count(*) AS n "
+        "FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE].",
     ),
     **{
         name: INSTEAD[name]

@@ -18,19 +18,19 @@ TIMESTAMP = pa.timestamp("us", tz="UTC")
 TENS = "[RANGE 10 SECONDS SLIDE 10 SECONDS]"
 COUNTS = f"(SELECT k, count(*) AS n FROM s {TENS} GROUP BY k)"
 QUERIES = {
-    "ROWS": "SELECT k, count(*) AS n FROM s [ROWS 20 SLIDE 7] GROUP BY k",
-    "ROWS over a union": "SELECT v, count(*) AS n FROM s UNION t [ROWS 20 SLIDE 10] GROUP BY v",
-    "a result per row": "SELECT k, sum(v) AS n FROM s [RANGE 10 SECONDS] GROUP BY k",
-    "a result per row, by rows": "SELECT k, sum(v) AS n FROM s [ROWS 10] GROUP BY k",
-    "partitioned rows": "SELECT k, sum(v) AS n FROM s [ROWS 3 PARTITION BY k]",
-    "partitioned rows that slide": "SELECT k, sum(v) AS n FROM s [ROWS 4 SLIDE 3 PARTITION BY k]",
-    "SESSION": "SELECT k, count(*) AS n FROM s [SESSION 6 SECONDS] GROUP BY k",
+    "ROWS": "SELECT window, k, count(*) AS n FROM s [ROWS 20 SLIDE 7] GROUP BY k",
+    "ROWS over a union": "SELECT window, v, count(*) AS n FROM s UNION t [ROWS 20 SLIDE 10] GROUP BY v",
+    "a result per row": "SELECT window, k, sum(v) AS n FROM s [RANGE 10 SECONDS] GROUP BY k",
+    "a result per row, by rows": "SELECT window, k, sum(v) AS n FROM s [ROWS 10] GROUP BY k",
+    "partitioned rows": "SELECT window, k, sum(v) AS n FROM s [ROWS 3 PARTITION BY k]",
+    "partitioned rows that slide": "SELECT window, k, sum(v) AS n FROM s [ROWS 4 SLIDE 3 PARTITION BY k]",
+    "SESSION": "SELECT window, k, count(*) AS n FROM s [SESSION 6 SECONDS] GROUP BY k",
     "DISTINCT": "SELECT DISTINCT k, ts FROM s",
     "minutes": "SELECT date_trunc('minute', ts) AS m, count(DISTINCT k) AS d FROM s GROUP BY date_trunc('minute', ts)",
     "two levels": f"SELECT window_start, n, count(*) AS d FROM {COUNTS} GROUP BY window_start, n",
     "three levels": f"""
         SELECT max(d) AS most
-        FROM (SELECT n, count(*) AS d FROM {COUNTS} [RANGE 20 SECONDS SLIDE 20 SECONDS] GROUP BY n)
+        FROM (SELECT window, n, count(*) AS d FROM {COUNTS} [RANGE 20 SECONDS SLIDE 20 SECONDS] GROUP BY n)
         [RANGE 1 MINUTE SLIDE 1 MINUTE]
     """,
     "top three": f"""

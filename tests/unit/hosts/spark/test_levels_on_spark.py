@@ -41,7 +41,7 @@ def query(folder: Path, name: str, select: str) -> str:
 
 NESTED = """
     SELECT window_start, n, count(*) AS devices, min(k) AS least
-    FROM (SELECT k, count(*) AS n FROM s [RANGE 10 SECONDS SLIDE 10 SECONDS WA ts] GROUP BY k)
+    FROM (SELECT window, k, count(*) AS n FROM s [RANGE 10 SECONDS SLIDE 10 SECONDS WA ts] GROUP BY k)
     GROUP BY window_start, n
 """
 BATCH = """
@@ -127,7 +127,7 @@ def test_silence_of_every_source_closes_the_last_window_of_the_last_level(tmp_pa
     # The inner windows are over long before the outer one, which nobody but the outer level waits for.
     select = """
         SELECT count(*) AS devices, sum(n) AS readings
-        FROM (SELECT k, count(*) AS n FROM s [RANGE 1 SECOND SLIDE 1 SECOND WA ts] GROUP BY k)
+        FROM (SELECT window, k, count(*) AS n FROM s [RANGE 1 SECOND SLIDE 1 SECOND WA ts] GROUP BY k)
         [RANGE 8 SECONDS SLIDE 8 SECONDS]
     """
     sql = stream(tmp_path, "ORDERED ETS ON DEMAND LULL INTERVAL 1 SECOND") + query(tmp_path, "q", select)
@@ -165,7 +165,7 @@ def test_a_checkpoint_with_too_few_levels_is_refused(tmp_path: Path, spark_sessi
 
 
 def test_row_windows_number_the_stream_over_files_and_micro_batches(tmp_path: Path, spark_session: Any) -> None:
-    select = "SELECT k % 3 AS part, count(*) AS n FROM s [ROWS 1500 SLIDE 1000] GROUP BY k % 3"
+    select = "SELECT window, k % 3 AS part, count(*) AS n FROM s [ROWS 1500 SLIDE 1000] GROUP BY k % 3"
     sql = stream(tmp_path, "ORDERED").replace("'1'", "'2'") + query(tmp_path, "q", select)
     tables = [devices(number, count=700) for number in range(5)]
     for number, table in enumerate(tables):
@@ -197,7 +197,7 @@ def test_late_rows_go_to_the_stream_and_the_sink_that_are_named_for_them(tmp_pat
 
 
 def test_a_device_that_is_behind_holds_no_other_back(tmp_path: Path, spark_session: Any) -> None:
-    select = "SELECT k, count(*) AS n FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts] GROUP BY k"
+    select = "SELECT window, k, count(*) AS n FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts] GROUP BY k"
     promise = "PUNCTUATED BY until PER (k)"
     sql = stream(tmp_path, promise, "k INT, ts TIMESTAMP, until TIMESTAMP") + query(tmp_path, "q", select)
     behind = 3

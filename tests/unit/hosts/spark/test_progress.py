@@ -53,7 +53,7 @@ def test_a_window_leaves_in_the_micro_batch_that_completes_it(tmp_path: Path, sp
         stream("a", tmp_path, "DISORDER INTERVAL 2 SECONDS")
         + f"""
         CREATE SINK out TO parquet OPTIONS (path '{tmp_path / "out"}');
-        CREATE QUERY q INTO out AS SELECT count(*) AS n FROM a [RANGE 10 SECONDS SLIDE 10 SECONDS WA ts];
+        CREATE QUERY q INTO out AS SELECT window, count(*) AS n FROM a [RANGE 10 SECONDS SLIDE 10 SECONDS WA ts];
     """
     )
     files = ["00:00:01 00:00:08", "00:00:11", "00:00:12 00:00:09.9", "00:00:21.999", "00:00:32", "00:00:30"]
@@ -117,7 +117,7 @@ def test_a_silent_source_holds_a_window_back_two_triggers_at_most(tmp_path: Path
         + f"""
         CREATE SINK out TO parquet OPTIONS (path '{tmp_path / "out"}');
         CREATE QUERY q INTO out AS
-          SELECT count(*) AS n FROM main UNION control [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts];
+          SELECT window, count(*) AS n FROM main UNION control [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts];
     """
     )
     for name in ("main", "control"):
@@ -154,7 +154,7 @@ WINDOWED = "[RANGE 2 SECONDS SLIDE 2 SECONDS WA ts]"
 
 def counting(name: str, folder: Path, streams: str) -> str:
     sink = f"CREATE SINK {name}_out TO parquet OPTIONS (path '{folder / name}_out');\n"
-    return sink + f"CREATE QUERY {name} INTO {name}_out AS SELECT count(*) AS n FROM {streams} {WINDOWED};\n"
+    return sink + f"CREATE QUERY {name} INTO {name}_out AS SELECT window, count(*) AS n FROM {streams} {WINDOWED};\n"
 
 
 def counted(folder: Path, name: str) -> int:
@@ -216,7 +216,7 @@ def test_an_end_does_not_overtake_new_files_and_comes_once(tmp_path: Path, spark
         stream("a", tmp_path, "ORDERED")
         + f"""
         CREATE SINK out TO parquet OPTIONS (path '{tmp_path / "out"}');
-        CREATE QUERY q INTO out AS SELECT count(*) AS n FROM a [RANGE 10 SECONDS SLIDE 10 SECONDS WA ts];
+        CREATE QUERY q INTO out AS SELECT window, count(*) AS n FROM a [RANGE 10 SECONDS SLIDE 10 SECONDS WA ts];
     """
     )
     write(tmp_path, "a", 0, at(1))

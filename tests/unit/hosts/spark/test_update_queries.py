@@ -261,7 +261,7 @@ def test_the_queues_of_a_join_share_its_budget_and_the_last_match_is_exact(resta
 @pytest.mark.parametrize("restarts", [False, True], ids=["at hand", "restored"])
 @pytest.mark.parametrize("mode", ["lazy", "eager"])
 def test_windows_that_are_let_go_in_pieces_are_whole(mode: str, restarts: bool, tmp_path: Path) -> None:
-    query = "SELECT k, count(*) AS n, sum(v) AS total FROM s [RANGE 20 SECONDS SLIDE 10 SECONDS] GROUP BY k"
+    query = "SELECT window, k, count(*) AS n, sum(v) AS total FROM s [RANGE 20 SECONDS SLIDE 10 SECONDS] GROUP BY k"
     staged = Staged(network(query, update_window=mode, budget="8 rows"), tmp_path, live=True)
     rows, results = rows_of(6), []
     for now, batch in enumerate(files(rows, 7), start=START):

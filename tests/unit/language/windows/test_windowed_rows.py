@@ -152,7 +152,7 @@ def test_a_written_out_time_stands_for_its_window() -> None:
         (f"SELECT max(n) FROM ({MINUTES})", "Group by window_start, window_end, or bound it with a window: FROM (...)"),
         (f"SELECT srcIP, max(n) FROM ({MINUTES}) GROUP BY srcIP", "Group by window_start, window_end"),
         (
-            "SELECT max(n) FROM (SELECT window, count(*) AS n FROM main1 [SESSION 1 s] GROUP BY srcIP) GROUP BY window_start",
+            "SELECT max(n) FROM (SELECT window, count(*) AS n FROM main1 [SESSION 1 s]) GROUP BY window_start",
             "Group by window_end",
         ),
         (
