@@ -201,8 +201,10 @@ def test_late_by_window_from_the_command_line(run_on: RunOn, tmp_path: Any) -> N
     rows = "".join(f"{value},{time}\n" for value, time in enumerate(times(1)))
     (tmp_path / "s.csv").write_text(f"v,ts\n{rows}")
     source = "FROM csv OPTIONS (path 's.csv', timestamp_format 'epoch_seconds')"
-    (tmp_path / "q.sql").write_text(SQL.replace("FROM iterable", source, 1).partition("CREATE STREAM other")[0]
-                                    + "SELECT window_end, count(*) AS n FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE];")
+    (tmp_path / "q.sql").write_text(
+        SQL.replace("FROM iterable", source, 1).partition("CREATE STREAM other")[0]
+        + "SELECT window_end, count(*) AS n FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE];"
+    )
     said = run_on("local", "q.sql", "--until-end", folder=tmp_path)
     counts = [n for _, n, _ in expected(times(1))["minutes"]]
     assert [int(line.split("\t")[-1]) for line in said.stdout.splitlines() if line[:2] == "20"] == counts
