@@ -11,7 +11,7 @@ from tests.e2e.commands import millrace
 
 STREAM = """CREATE STREAM s (n INT, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM csv OPTIONS (path 'in');
 """
-COUNTED = "CREATE QUERY q AS SELECT count(*) AS n FROM s [RANGE 10 SECONDS SLIDE 10 SECONDS WA ts]"
+COUNTED = "CREATE QUERY q AS SELECT window_end, count(*) AS n FROM s [RANGE 10 SECONDS SLIDE 10 SECONDS WA ts]"
 RUN = ("run", "queries.sql", "--on", "local", "--checkpoint", "state")
 
 

@@ -77,7 +77,7 @@ def windowed(draw: st.DrawFn) -> str:
     """One window for both sides, and an aggregate in it."""
     if draw(st.booleans()):
         return f"SELECT {BOTH} FROM s0 AS x, s1 AS y WHERE {one_of(draw, KEYS)}x.v < y.v WINDOW 10 SECONDS"
-    return "SELECT x.k AS k, count(*) AS n FROM s0 AS x, s1 AS y WHERE x.k = y.k WINDOW 10 SECONDS GROUP BY x.k"
+    return "SELECT window, x.k AS k, count(*) AS n FROM s0 AS x, s1 AS y WHERE x.k = y.k WINDOW 10 SECONDS GROUP BY x.k"
 
 
 def divided(draw: st.DrawFn) -> str:
@@ -197,7 +197,7 @@ def aggregated(draw: st.DrawFn) -> str:
         ],
     )
     if by.startswith("["):
-        return f"SELECT x.k AS k, count(*) {by} AS n, {what} FROM s0 AS x JOIN s1 AS y ON {on} GROUP BY x.k"
+        return f"SELECT window, x.k AS k, count(*) {by} AS n, {what} FROM s0 AS x JOIN s1 AS y ON {on} GROUP BY x.k"
     keys = by.removeprefix("GROUP BY ")
     return f"SELECT {keys}, count(*) AS n, {what} FROM s0 AS x JOIN s1 AS y ON {on} {by}"
 

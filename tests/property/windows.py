@@ -91,9 +91,8 @@ def grouped(draw: st.DrawFn, union: str, window: str, options: str = "") -> str:
     keys, where = draw(st.sampled_from(KEYS)), draw(st.sampled_from(FILTERS))
     grouping = f"GROUP BY {', '.join(keys)}" if keys else ""
     having = draw(st.sampled_from(["", "", "HAVING count(*) > 1"]))
-    return (
-        f"SELECT {', '.join([*keys, draw(aggregates())])} FROM {union} {window} {where} {grouping} {having} {options}"
-    )
+    items = ", ".join(["window", *keys, draw(aggregates())])
+    return f"SELECT {items} FROM {union} {window} {where} {grouping} {having} {options}"
 
 
 def fixed(draw: st.DrawFn, union: str) -> str:
@@ -139,7 +138,7 @@ def rows_partitioned(draw: st.DrawFn, union: str) -> str:
     keys, where = draw(st.sampled_from(KEYS[1:])), draw(st.sampled_from(FILTERS))
     names = ", ".join(keys)
     window = f"[ROWS {draw(st.sampled_from([1, 3, 100]))} {slide} PARTITION BY {names}]"
-    return f"SELECT {names}, {draw(aggregates())} FROM {union} {window} {where} GROUP BY {names}"
+    return f"SELECT window, {names}, {draw(aggregates())} FROM {union} {window} {where} GROUP BY {names}"
 
 
 def trailing(draw: st.DrawFn, union: str) -> str:
@@ -172,14 +171,14 @@ def by_instant(draw: st.DrawFn, union: str) -> str:
 def nested(draw: st.DrawFn, union: str) -> str:
     """An aggregate over a window's results, keyed differently, of the same windows or of others; up to three levels."""
     inside = draw(st.sampled_from([fixed_window(draw), "[SESSION 3 SECONDS]", "[RANGE 4 SECONDS]", "[ROWS 4 SLIDE 2]"]))
-    inner = f"SELECT k, j, count(*) AS n, sum(v) AS total FROM {union} {inside} GROUP BY k, j"
+    inner = f"SELECT window, k, j, count(*) AS n, sum(v) AS total FROM {union} {inside} GROUP BY k, j"
     outer = draw(st.sampled_from(["max(n) AS most, count(*) AS groups", "sum(total) AS most, first(n) AS groups"]))
     same = f"SELECT window_start, window_end, j, {outer} FROM ({inner}) AS t GROUP BY window_start, window_end, j"
     if inside.startswith("[ROWS") or draw(st.booleans()):
         total = f"SELECT window_end, sum(most) AS s FROM ({same}) AS u GROUP BY window_end"
         return draw(st.sampled_from([same, total]))
     window = draw(st.sampled_from(["[RANGE 60 SECONDS SLIDE 20 SECONDS]", "[SESSION 5 SECONDS]", "[RANGE 9 SECONDS]"]))
-    return f"SELECT j, {outer} FROM ({inner}) AS t {window} GROUP BY j"
+    return f"SELECT window, j, {outer} FROM ({inner}) AS t {window} GROUP BY j"
 
 
 def distinct(draw: st.DrawFn, union: str) -> str:
@@ -188,7 +187,7 @@ def distinct(draw: st.DrawFn, union: str) -> str:
         st.sampled_from(
             [
                 f"SELECT DISTINCT k, ts FROM {union} {where}",
-                f"SELECT DISTINCT k, j FROM {union} {window} {where}",
+                f"SELECT DISTINCT window_start, k, j FROM {union} {window} {where}",
                 f"SELECT DISTINCT date_trunc('minute', ts) AS minute, k FROM {union} {where}",
             ]
         )
@@ -211,7 +210,7 @@ def user_defined(draw: st.DrawFn, union: str) -> str:
     chosen = draw(st.sampled_from(["spread(x) AS a", "myavg(v) AS b, count(*) AS c", "spread(v) AS d, myavg(x) AS e"]))
     window = draw(st.sampled_from([fixed_window(draw), "[SESSION 3 SECONDS]", "[RANGE 5 SECONDS]", "[ROWS 4 SLIDE 2]"]))
     where = "WHERE v IS NOT NULL AND x IS NOT NULL"
-    return f"SELECT k, {chosen} FROM {union} {window} {where} GROUP BY k"
+    return f"SELECT window, k, {chosen} FROM {union} {window} {where} GROUP BY k"
 
 
 KINDS: dict[str, Query] = {
