@@ -10,10 +10,10 @@ CREATE STREAM orders (user STRING, amount DOUBLE, ts TIMESTAMP)
   FROM generate OPTIONS (rate '5', seconds '300', seed '2', keys '6', silent_from '30', silent_to '90') REPLAY BY ts;
 
 CREATE QUERY per_page AS
-  SELECT page, count(*) AS n FROM clicks [RANGE 5 SECONDS SLIDE 5 SECONDS WA ts] GROUP BY page;
+  SELECT window_start, window_end, page, count(*) AS n FROM clicks [RANGE 5 SECONDS SLIDE 5 SECONDS WA ts] GROUP BY page;
 
 CREATE QUERY bought AS
-  SELECT count(*) AS n, max(amount) AS most
+  SELECT window_start, window_end, count(*) AS n, max(amount) AS most
   FROM (SELECT o.ts, o.amount FROM orders o JOIN clicks c
           ON o.user = c.user AND c.ts BETWEEN o.ts - INTERVAL 2 SECONDS AND o.ts)
        [RANGE 10 SECONDS SLIDE 10 SECONDS WA ts];
