@@ -139,7 +139,8 @@ class _Maker:
                 both = "SELECT s0.k, s0.j, s0.v, s1.v AS w, s0.ts, s1.ts AS at"
                 return f"{both} FROM s0 JOIN s1 ON s0.k = s1.k AND s0.j = s1.j"
         mode = f"update_window = '{random.choice(('lazy', 'eager'))}'"
-        return f"SELECT window, k, j, count(*) AS n, sum(v) AS total FROM s0 {window} GROUP BY k, j WITH ({self._has(mode)})"
+        counts = f"SELECT window, k, j, count(*) AS n, sum(v) AS total FROM s0 {window} GROUP BY k, j"
+        return f"{counts} WITH ({self._has(mode)})"
 
     # What happens
 
