@@ -43,7 +43,7 @@ def add_to(commands: Commands) -> None:
         metavar="VALUE",
         help="one key: its values in order, or column=value; exit code 1 if it has no answer",
     )
-    command.add_argument("--follow", action="store_true", help="then show what changes, until the run ends")
+    command.add_argument("--follow", action="store_true", help="afterwards show every change, until the run ends")
     command.add_argument("--refresh", action="store_true", help="first ask polled streams for rows")
     command.add_argument("--staleness", action="store_true", help="how stale each key is, in microseconds")
     add_timeout(command)

@@ -20,7 +20,7 @@ def add_to(commands: Commands) -> None:
     command.add_argument(
         "path",
         metavar="PATH",
-        help="a file of csv, json or parquet, a folder of such, a pattern, or kafka://host:9092/topic",
+        help="a csv, json or parquet file, a folder of such files, a pattern, or kafka://host:9092/topic",
     )
     command.add_argument(
         "--option",

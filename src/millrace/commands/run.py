@@ -60,7 +60,14 @@ def add_to(commands: Commands) -> None:
     _add_access(command)
     command = commands.add_parser("serve")
     _add_options(command)
-    command.add_argument("--port", dest="serve", type=int, default=0, metavar="N", help="0, the default, picks one")
+    command.add_argument(
+        "--port",
+        dest="serve",
+        type=int,
+        default=0,
+        metavar="N",
+        help="the port to listen on; 0, the default, picks one",
+    )
     _add_access(command)
 
 
@@ -98,10 +105,10 @@ def _add_options(command: argparse.ArgumentParser) -> None:
         "--trigger",
         default="500 milliseconds",
         metavar="INTERVAL",
-        help="between micro-batches on Spark (default: 500 ms)",
+        help="time between micro-batches on Spark (default: 500 ms)",
     )
-    add("--commit-interval", metavar="INTERVAL", help="between commits on local (default: 1 second)")
-    add("--stages", type=int, metavar="N", help="least number of stateful stages of a new checkpoint on Spark")
+    add("--commit-interval", metavar="INTERVAL", help="time between commits on local (default: 1 second)")
+    add("--stages", type=int, metavar="N", help="the least number of stateful stages in a new checkpoint on Spark")
     add(
         "--set",
         action="append",

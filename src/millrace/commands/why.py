@@ -30,7 +30,7 @@ def add_to(commands: Commands) -> None:
     command.add_argument(
         "--result",
         metavar="QUERY",
-        help="say which promises released the last results of a query, and when; it has WITH (released = 'on')",
+        help="say which promises released the last results of a query, and when; it needs WITH (released = 'on')",
     )
     add_json(command, "one object")
     command.set_defaults(carry_out=_why)
