@@ -52,7 +52,7 @@ def test_planners_that_are_lost_again_and_again_end_it() -> None:
 def test_an_error_of_ours_and_the_end_of_java_end_it() -> None:
     with pytest.raises(RunError, match="no room"):
         run_that(PySparkException(str(CarriedError(RunError("no room")))))._pass(ends=False)
-    with pytest.raises(RunError, match="Java process has gone away"):
+    with pytest.raises(RunError, match="Java process has ended"):
         run_that(ConnectionRefusedError(111, "refused"))._pass(ends=False)
 
 
