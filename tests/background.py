@@ -20,7 +20,7 @@ Run = TypeVar("Run", bound=Stoppable)
 
 
 @contextmanager
-def running(run: Run, seconds: float = 60) -> Iterator[Run]:
+def running(run: Run, seconds: float = 300) -> Iterator[Run]:
     """A run at work; in the end it is stopped, and must have ended in this time and without an error."""
     failed: list[BaseException] = []
 

@@ -29,7 +29,7 @@ import pytest
 VERSION = "4.1.0"
 USER, PASSWORD = "reader", "correct-horse-7"
 """Who may come to the listener that wants a password."""
-_PATIENCE = 120.0
+_PATIENCE = 240.0
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>

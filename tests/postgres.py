@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-_PATIENCE = 60.0
+_PATIENCE = 240.0
 _SERVERS: dict[Path, subprocess.Popen[bytes]] = {}
 """The servers that run, by the folders of their data."""
 _SETTINGS = ("listen_addresses=", "fsync=off", "max_connections=20", "shared_buffers=16MB")

@@ -21,7 +21,7 @@ from tests.browser import chromium
 from tests.e2e.commands import wait_for
 
 pytestmark = pytest.mark.slow
-PATIENCE = 60_000
+PATIENCE = 240_000
 """Milliseconds, on a machine that has other work."""
 TEXT = """
 CREATE QUERY per_page AS

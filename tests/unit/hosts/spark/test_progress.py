@@ -93,7 +93,7 @@ class Live:
         self.thread.join(300)
         assert not self.thread.is_alive()
 
-    def wait(self, condition: Callable[[Record], object], seconds: float = 60) -> None:
+    def wait(self, condition: Callable[[Record], object], seconds: float = 240) -> None:
         until = time.monotonic() + seconds
         while not condition(self.log.newest() or {}):
             assert time.monotonic() < until, f"waited in vain; the newest record is {self.log.newest()}"

@@ -109,14 +109,27 @@ class Joining:
         return max(2, 4 * self.executors)
 
 
+@pytest.fixture
+def counted_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time goes on by sleep alone, however busy the machine is."""
+    seconds = [0.0]
+
+    def sleep(more: float) -> None:
+        seconds[0] += more
+
+    monkeypatch.setattr(sessions, "time", SimpleNamespace(monotonic=lambda: seconds[0], sleep=sleep))
+
+
+@pytest.mark.usefixtures("counted_seconds")
 def test_the_cores_of_a_cluster_are_counted_when_its_executors_have_come() -> None:
     session: Any = SimpleNamespace(sparkContext=Joining(3))
-    assert parallelism(session, patience=30, calm=0.2) == 12
+    assert parallelism(session) == 12
 
 
+@pytest.mark.usefixtures("counted_seconds")
 def test_a_cluster_without_executors_is_not_waited_for_for_ever() -> None:
     session: Any = SimpleNamespace(sparkContext=Joining(0))
-    assert parallelism(session, patience=0.2, calm=0.05) == 2
+    assert parallelism(session) == 2
 
 
 @pytest.mark.spark
