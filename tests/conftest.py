@@ -6,6 +6,7 @@ import atexit
 import gc
 import os
 import re
+import signal
 import sys
 from collections.abc import Container, Iterator
 from pathlib import Path
@@ -25,6 +26,10 @@ pytest_plugins = ["millrace.testing.fixtures"]
 # Each worker, and each of the hundreds of processes that tests start, would otherwise compile all of Millrace again.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# In what a shell runs in the background Ctrl-C is ignored, and so it would be in all commands that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Thousands of tests are collected and stay until the end: to look for garbage among them takes a third of that time.
 gc.disable()

@@ -8,7 +8,7 @@ from time import sleep
 
 import pytest
 
-from tests.e2e.commands import Started, millrace
+from tests.e2e.commands import Started, millrace, wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -42,7 +42,9 @@ def test_a_figure_is_made_and_its_claims_hold(name: str, tmp_path: Path) -> None
 
 def test_ctrl_c_ends_it_without_a_word(tmp_path: Path) -> None:
     with Started("figures", "ets-latency", "--output", "made", folder=tmp_path) as started:
-        sleep(3)
+        if (processes := Path(f"/proc/{started.process.pid}/task/{started.process.pid}/children")).exists():
+            wait_for(lambda: len(processes.read_text().split()) > 1)
+        sleep(1)
         code, out, err = started.interrupt(everything=True)
     assert code == 130
     assert (out, err) == ("", "")
