@@ -29,7 +29,8 @@ def releases_of(query: str, releases: Releases) -> tuple[PastRelease, ...]:
         known = f"{did_you_mean(query, releases)}{listed(releases)} can. " if releases else ""
         raise RequestError(
             f'query "{query}" cannot say what released its results',
-            hint=f"{known}Write CREATE QUERY {query} WITH (released = 'on') AS SELECT ...",
+            hint=f"{known}Write CREATE QUERY {query} WITH (released = 'on') AS SELECT ..., if it is no update query: "
+            "no promise releases the rows of those, but the turn of their key.",
         )
     return releases[query]
 
