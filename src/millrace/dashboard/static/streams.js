@@ -89,10 +89,9 @@ function histogram(told) {
     bar.style.height = `${Math.max(4, 100 * Math.log10(1 + count) / most)}%`;
     return bar;
   });
-  const last = told.bars[told.bars.length - 1][0];
   return h("figure", { class: "disorder" }, h("figcaption", {}, "Disorder, seen and declared"),
     h("p", { class: "sentence" }, told.sentence), told.advice ? h("p", { class: "quiet" }, told.advice) : null,
     h("div", { class: "bars", role: "img", "aria-label": `Rows by how far behind they came, up to ${length(told.max)}` },
       ...bars),
-    h("p", { class: "scale" }, h("span", {}, "in order"), h("span", {}, last ? `${length(last)} behind` : "")));
+    h("p", { class: "scale" }, h("span", {}, "in order"), h("span", {}, told.max ? `up to ${length(told.max)} behind` : "")));
 }
