@@ -82,7 +82,7 @@ _LANES = {"crash": _WHOLE_RUNS, "e2e": _WHOLE_RUNS}
 def _lane(nodeid: str) -> str:
     """What is given to a worker as a whole: a file, or the tests that share a Spark session or the Kafka broker."""
     file = nodeid.partition("::")[0]
-    if "kafka" in file and "/unit/" not in file:
+    if "kafka" in file:
         return _WHOLE_RUNS
     return _LANES.get(nodeid.split("/")[1], _OTHERS) if _ON_SPARK.search(nodeid) else file
 
