@@ -20,7 +20,13 @@ from millrace.language.expressions import typed
 from millrace.language.expressions.calls import NO_FUNCTIONS, Functions, bind_call, check_count
 from millrace.language.expressions.functions import FUNCTIONS
 from millrace.language.expressions.json_calls import part
-from millrace.language.expressions.refused_expressions import IN_FROM, refused_form, refused_over, unknown_type
+from millrace.language.expressions.refused_expressions import (
+    IN_FROM,
+    NOT_IN_FROM,
+    refused_form,
+    refused_over,
+    unknown_type,
+)
 from millrace.language.expressions.scopes import Scope
 from millrace.language.expressions.sql_functions import FIELDS
 from millrace.language.expressions.typed import Typed
@@ -253,7 +259,8 @@ class ExpressionBinder:
 
     def _bind_in(self, node: exp.Expr) -> Typed:
         if node.args.get("query") is not None:
-            raise NotYet("IN with a subquery is not supported yet", hint=IN_FROM)
+            hint = NOT_IN_FROM if isinstance(node.parent, exp.Not) else IN_FROM
+            raise NotYet("IN with a subquery is not supported yet", hint=hint)
         if not node.expressions:
             place = place_of(node.args["field"]) if node.args.get("field") is not None else None
             raise QueryError("IN takes a list of values", hint="Write column IN (1, 2, 3).", place=place)

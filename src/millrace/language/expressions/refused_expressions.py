@@ -13,6 +13,10 @@ from millrace.language.grammar.text.places import place_of
 IN_FROM = (
     "Subqueries are allowed in FROM: write FROM a AS x JOIN (SELECT ...) AS y ON x.k = y.k, with a window or a band."
 )
+NOT_IN_FROM = (
+    "Write FROM a AS x LEFT JOIN b AS y ON x.k = y.k, with a window or a band, and WHERE y.k IS NULL in a query "
+    "around it."
+)
 _VALUE = '"{}" stands for a value that is not given'
 _VARIABLES = "Write ${name}, and give its value with SET name = 5 or with --var name=5."
 _JSON = "Write column:a.b for a part of a text of JSON, and column.a for a field of a STRUCT."
@@ -73,7 +77,8 @@ def refused_form(node: exp.Expr) -> QueryError:
     if isinstance(node, exp.Star):
         return QueryError("* is only allowed alone or in count(*)", hint="Name the column that you mean.")
     if isinstance(node, (exp.Query, exp.Subquery, exp.Exists)):
-        return QueryError("a subquery is not allowed in an expression", hint=IN_FROM)
+        hint = NOT_IN_FROM if isinstance(node, exp.Exists) and isinstance(node.parent, exp.Not) else IN_FROM
+        return QueryError("a subquery is not allowed in an expression", hint=hint)
     if isinstance(node, exp.AtTimeZone):
         return QueryError(
             "AT TIME ZONE is no part of an expression",

@@ -107,6 +107,8 @@ def stream_statement(cursor: Cursor) -> StreamStatement:
         raise cursor.wrong('"("', "List the columns: (name TYPE, ...). DESCRIBE shows those of another stream.")
     if cursor.at("AS"):
         raise cursor.wrong('"("', "To name a select write CREATE VIEW name AS SELECT ..., to run it CREATE QUERY.")
+    if cursor.at("WITH"):
+        raise cursor.wrong('"("', "List the columns, then FROM and a format; a select that runs is CREATE QUERY.")
     definitions = cursor.parenthesised(lambda: _definition(cursor), _COLUMNS_ALONE)
     clauses: dict[str, Any] = {}
     while cursor.token:

@@ -80,13 +80,13 @@ CREATED = {
     "SOURCE": "Write CREATE STREAM name (columns) TIMESTAMP BY ts ORDERED FROM csv OPTIONS (...).",
     "CONNECTOR": "Write CREATE STREAM name (columns) ... FROM format, or CREATE SINK name TO format.",
     "INDEX": "Leave it out: a join keeps its rows by their keys.",
-    **dict.fromkeys(("DYNAMIC", "CONTINUOUS", "PERSISTENT", "LIVE", "STREAMING"), _RUNNING),
+    **dict.fromkeys(("DYNAMIC", "CONTINUOUS", "PERSISTENT", "LIVE", "STREAMING", "TASK"), _RUNNING),
     **dict.fromkeys(
         ("TEMPORARY", "TEMP", "EXTERNAL", "GLOBAL", "LOCAL", "UNLOGGED", "TRANSIENT", "FOREIGN", "READ_ONLY"),
         "Leave the word out: CREATE STREAM name (columns) ... FROM format, or CREATE TABLE for reference data.",
     ),
     **dict.fromkeys(
-        ("STAGE", "PIPE", "TASK", "TOPIC", "CHANGEFEED", "SUBSCRIPTION"),
+        ("STAGE", "PIPE", "TOPIC", "CHANGEFEED", "SUBSCRIPTION"),
         "Write CREATE STREAM name (columns) TIMESTAMP BY ts ORDERED FROM csv OPTIONS (...) to read rows as they come.",
     ),
     **dict.fromkeys(

@@ -15,6 +15,10 @@ from millrace.language.grammar.text.intervals import months_in
 FILES = (
     "A file is declared as a stream first: CREATE STREAM s (columns) TIMESTAMP BY ts ORDERED FROM csv OPTIONS (...)."
 )
+_GENERATORS = ("GENERATE_SERIES", "RANGE", "NUMBERS", "GENERATOR", "DATAGEN", "SEQUENCE")
+_GENERATED = (
+    "Rows are made by a stream: CREATE STREAM s (columns) TIMESTAMP BY ts ORDERED FROM generate OPTIONS (rate '10')."
+)
 _WINDOW_HINT = "A window reads [RANGE 5 MINUTES SLIDE 1 MINUTE WA ts], [ROWS 100 SLIDE 10] or [SESSION 5 MINUTES]."
 _WINDOW_WORDS = {"RANGE", "SLIDE", "WA", "ROWS", "SESSION", "PARTITION", "PARTITION BY", "OFFSET", "AT", "TIME"}
 _TUMBLING = "Windows that follow each other are written FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE]."
@@ -197,7 +201,9 @@ def table_function(cursor: Cursor) -> tuple[Name, WindowClause] | None:
     if called not in _TABLE_FUNCTIONS:
         raise QueryError(
             f'"{word.text}" is not a table function',
-            hint=f"{did_you_mean(word.text, [*_TABLE_FUNCTIONS])}FROM takes TUMBLE, HOP and SESSION.",
+            hint=_GENERATED
+            if called in _GENERATORS
+            else f"{did_you_mean(word.text, [*_TABLE_FUNCTIONS])}FROM takes TUMBLE, HOP and SESSION.",
             place=cursor.place(),
         )
     found = _table_function_body(cursor, word)

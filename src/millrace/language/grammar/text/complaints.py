@@ -87,6 +87,9 @@ def left_over(cursor: Cursor) -> QueryError:
     word = cursor.token.text.upper()
     if (error := _out_of_form(cursor) or _not_a_name(cursor)) is not None:
         return error
+    if word == "[" and cursor.last and cursor.last.text == "]":
+        hint = "Write all of it into one pair of brackets: [RANGE 5 MINUTES SLIDE 1 MINUTE WA ts]."
+        return QueryError("a window is followed by another one", hint=hint, place=cursor.place())
     if word in _BY_WORD:
         return QueryError(f'unexpected "{cursor.token.text}"', hint=_BY_WORD[word], place=cursor.place())
     known = (*_CLAUSES, *_OPERATORS)
