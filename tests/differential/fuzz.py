@@ -1,8 +1,9 @@
 """Random valid expressions over all functions of the table, here and in Spark.
 
     python -m tests.differential.fuzz --cases 2000 --seed 1
+    python -m tests.differential.fuzz --malformed 2000 --seed 1
 
-prints what differs.
+print what differs, and which malformed expressions are neither accepted nor refused with a hint at their place.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from millrace.errors import MillraceError
 from millrace.kernel.columns.sql_types import sql_name
 from millrace.language import bind_expression
 from millrace.language.expressions.functions import FUNCTIONS
+from tests.differential.malformed_expressions import Malformed
 from tests.differential.random_expressions import ROWS, Expressions, given_rows
 
 
@@ -143,8 +145,11 @@ def main() -> int:
     """Compare as many expressions as asked for; 1 if some differ."""
     parser = argparse.ArgumentParser(prog="python -m tests.differential.fuzz")
     parser.add_argument("--cases", type=int, default=2000)
+    parser.add_argument("--malformed", type=int, help="try malformed expressions instead, without Spark")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
+    if options.malformed:
+        return _try_malformed(options.seed, options.malformed)
     # Imported here: tests that only make expressions need no Spark.
     from millrace.hosts.spark.session.session import open_session
 
@@ -166,6 +171,14 @@ def main() -> int:
     print(f"# compared {len(whole.compared)} expressions over {ROWS} rows, {len(used)} names of functions")
     print(f"# refused here most: {expressions.refused.most_common(12)}")
     return int(bool(whole.unlike))
+
+
+def _try_malformed(seed: int, count: int) -> int:
+    tried = Malformed(given_rows(seed))
+    tried.try_many(seed, count)
+    print(*tried.faults, sep="\n")
+    print(f"# {count} malformed expressions, {len(tried.faults)} faults; {dict(tried.outcomes)}")
+    return int(bool(tried.faults))
 
 
 if __name__ == "__main__":

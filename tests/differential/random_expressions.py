@@ -224,52 +224,6 @@ class Expressions:
         return form
 
 
-WORDS = [
-    "(",
-    ")",
-    ",",
-    "'",
-    "->",
-    "AND",
-    "NULL",
-    "array(",
-    "INTERVAL",
-    "1",
-    "CAST(",
-    ".",
-    "[",
-    "x",
-    "🌊",
-    "::",
-    "CASE",
-    "-",
-]
-
-
-def malformed(text: str, draw: random.Random) -> str:
-    """An expression with a few of its characters or words removed, doubled, exchanged or put in."""
-    for _ in range(draw.randint(1, 3)):
-        at, to = sorted(draw.randrange(len(text) + 1) for _ in range(2))
-        to = min(to, at + 8)
-        other = draw.choice(["", text[at:to] * 2, draw.choice(WORDS), text[at:to][::-1]])
-        text = text[:at] + other + text[to:]
-        text = text or draw.choice(WORDS)
-    return text
-
-
-def survives(text: str, rows: pa.RecordBatch) -> bool:
-    """True if an expression is one; what is none is refused, or fails a run, with an error of ours."""
-    try:
-        bind_expression(text, rows.schema).over(rows)
-    except MillraceError as error:
-        assert error.hint, error
-        return False
-    except pa.ArrowException:
-        # The executor makes an error of ours of it, which names the operator.
-        return False
-    return True
-
-
 def arguments_of(example: str) -> list[str]:
     """The arguments of a call as they are written; none of what is no call.
 

@@ -26,7 +26,7 @@ WORDS = [
 TIMES_AS_TEXT = [
     "2024-02-29 12:30:15", "2023-02-29 00:00:00", "29/02/2024", "1969-12-31 23:59:59", "2024-13-01 00:00:00", "bad", "",
     "2024-06-01 25:00:00", "01 Mar 2024", "2024-03-10 02:30:00", "2024-02-29 12:30:15.123", "7:05 PM",
-    "2024-02-29T12:30:15+02:00",
+    "2024-02-29T12:30:15+02:00", "2024-5-1", "1212", "2024-05", "2024-5-1 1:2", "2024-05-01 1:2:3.1234567 UTC+2",
 ]  # fmt: skip
 URLS = [
     "http://user:pass@host.org:8080/a/b?x=1&y=2#frag", "https://spark.apache.org", "ftp://h/p", "not a url", "",
@@ -60,6 +60,7 @@ regexp_extract_all(s, '(a)(X|,)?', 2)|regexp_replace(s, '[aeiou]', '*')|regexp_r
 regexp_replace(s, 'a', '\\$')|regexp_replace(s, 'a', 'b', 2)|regexp_replace(s, '(?=b)', '-')
 regexp_replace(t, '', '-')|regexp_replace(s, t, 'q')|regexp_count(s, '[a-z]')|regexp_count(t, '')
 regexp_substr(s, '[A-Z]+')|regexp_instr(s, 'b')|regexp_instr(s, t)|str_to_map('a:1,b:2')|str_to_map('a=1;b', ';', '=')
+substring(s, '2')|substring(s, 1.5, 2)|regexp_extract(t, '(q)', k)|regexp_extract_all(t, 'q', k)
 lower(i)|upper(CAST(x AS STRING))|concat(i, ts)|concat(s, t, k)|char_length(s)|contains(i, '1')|repeat(i, 2)
 decode(encode(s, 'UTF-8'), 'UTF-8')|encode(s, 'UTF-16BE')
 """
@@ -89,7 +90,7 @@ conv(s, 36, 10)|round(d, 1)|round(i, -2)|negative(i)|greatest(i, k)|least(d, i)|
 nullif(i, k)|nvl(i, 0)|ifnull(d, 1)|nvl2(s, i, k)|coalesce(i, n)|zeroifnull(i)|nullifzero(k)|if(i > 0, s, t)
 equal_null(i, k)|isnull(i)|isnotnull(s)|decode(k, 1, 'one', 2, 'two')|decode(k, 1, i, NULL, 7, n)|i <=> k|typeof(i)
 typeof(d)|typeof(l)|typeof(st)|typeof(m)|typeof(ts)|boolean(k)|int(y)|bigint(s)|string(x)|double(s)|TRY_CAST(t AS INT)
-date(ts)|float(s)|smallint(k)
+date(ts)|float(s)|smallint(k)|if(n < 100 AND n > -100, n * n, 0)|CASE WHEN i > 0 THEN factorial(i) END
 """
 TIMES = """
 date_add(da, k)|date_sub(da, i)|date_add(ts, 1)|datediff(da, ts)|datediff(ts, '2024-01-01')
@@ -114,6 +115,8 @@ extract(DOW_ISO FROM da)|extract(DOY FROM ts)|extract(WEEK FROM da)|extract(MONT
 date_part('YEAROFWEEK', da)|extract(D FROM ts)|extract(QTR FROM ts)|extract(MIN FROM ts)|extract(HRS FROM ts)
 timestampadd(HOUR, k, ts)|timestampadd(MONTH, i, ts)|dateadd(WEEK, -k, ts)|timestampadd(QUARTER, k, da)
 timestampdiff(DAY, ts, TIMESTAMP '2024-01-01 00:00:00')|timestampdiff(MONTH, ts, da)|timestampdiff(YEAR, da, ts)
+date(p)|timestamp(p)|timestampdiff(MONTH, ts, TIMESTAMP '2021-03-01 00:00:00')
+timestampdiff(MONTH, TIMESTAMP '2021-03-01 12:00:00', ts)
 timestampdiff(MINUTE, ts, da)|timestampdiff(QUARTER, TIMESTAMP '2001-05-31 12:00:00', ts)|datediff(WEEK, ts, da)
 year(p)|hour(p)|last_day(p)|convert_timezone('Europe/Paris', 'Asia/Kolkata', ts)
 """

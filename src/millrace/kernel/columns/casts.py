@@ -23,9 +23,16 @@ _DECIMAL = r"^[+-]?0*(\d{1,38}(\.\d*)?|\.\d+)$"
 _SURE = {bits: rf"^-?\d{{1,{digits}}}$" for bits, digits in ((8, 2), (16, 4), (32, 9), (64, 18))}
 """Whole numbers that fit into so many bits."""
 _TRUE, _FALSE = ["t", "true", "y", "yes", "1"], ["f", "false", "n", "no", "0"]
+_DAY_FIRST = r"^(\d{4}-\d\d?-\d\d?)[ T].*$"
+_LOOSE = (
+    r"^(?P<year>\d{4})(?:-(?P<month>\d\d?)(?:-(?P<day>\d\d?)(?:[T ](?:(?P<hour>\d\d?):(?P<minute>\d\d?)"
+    r"(?::(?P<second>\d\d?)(?:\.(?P<fraction>\d{0,6})\d*)?)?"
+    r" ?(?:Z|UTC|GMT|UT)?(?P<ahead>[+-]\d\d?(?::?\d\d?)?)?)?)?)?)?$"
+)
+"""The further spellings of a time that Spark reads: fewer digits, fewer parts, a zone as UTC+2."""
 _ISO = (
     r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"
-    r"([T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,9})?)?(Z|[+-][01]\d:?[0-5]\d)?)?$"
+    r"([T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?(Z|[+-][01]\d:?[0-5]\d)?)?$"
 )
 
 
@@ -157,9 +164,7 @@ def _cast_text(value: Value, kind: pa.DataType) -> Value:
         return where(pc.or_(true, false), true)
     if pa.types.is_date(kind):
         # What follows the day does not count.
-        return pc.cast(
-            _parse_time(pc.replace_substring_regex(text, r"^(\d{4}-\d\d-\d\d)[ T].*$", r"\1")), kind, safe=False
-        )
+        return pc.cast(_parse_time(pc.replace_substring_regex(text, _DAY_FIRST, r"\1")), kind, safe=False)
     if pa.types.is_timestamp(kind):
         return _parse_time(text)
     return pc.cast(value, kind)
@@ -193,11 +198,32 @@ def _parse_integer(text: Value, kind: pa.DataType) -> Value:
 
 
 def _parse_time(text: Value) -> Value:
-    """Dates and times in ISO form, with or without a zone; without one they are UTC, and impossible ones are null."""
-    iso = where(_is_possible_date(where(pc.match_substring_regex(text, _ISO), text)), text)
+    """Dates and times, with or without a zone; without one they are UTC, and impossible ones are null."""
+    is_iso = pc.match_substring_regex(text, _ISO)
+    if not pc.all(is_iso).as_py():
+        text = pc.if_else(is_iso, text, _in_iso_form(text))
+        is_iso = pc.match_substring_regex(text, _ISO)
+    iso = where(_is_possible_date(where(is_iso, text)), text)
     zoned = pc.match_substring_regex(iso, r":\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)$")
     plain = pc.cast(pc.cast(where(pc.invert(zoned), iso), pa.timestamp("us"), safe=False), TIMESTAMP)
     return pc.coalesce(plain, pc.cast(where(zoned, iso), TIMESTAMP, safe=False))
+
+
+def _in_iso_form(text: Value) -> Value:
+    """Times in another spelling that Spark reads, as ISO has it."""
+    parts = pc.extract_regex(text, _LOOSE)
+
+    def part(name: str, absent: str, width: int = 2) -> Value:
+        found = pc.struct_field(parts, name)
+        return pc.if_else(pc.equal(found, ""), absent, pc.utf8_lpad(found, width, "0"))
+
+    ahead = pc.extract_regex(pc.struct_field(parts, "ahead"), r"^(?P<sign>.)(?P<hour>\d\d?):?(?P<minute>\d*)$")
+    sign, hour, minute = (pc.struct_field(ahead, each) for each in ("sign", "hour", "minute"))
+    zone = pc.binary_join_element_wise(sign, pc.utf8_lpad(hour, 2, "0"), ":", pc.utf8_lpad(minute, 2, "0"), "")
+    day = pc.binary_join_element_wise(part("year", "", 4), part("month", "01"), part("day", "01"), "-")
+    clock = pc.binary_join_element_wise(part("hour", "00"), part("minute", "00"), part("second", "00"), ":")
+    fraction = part("fraction", "0", 1)
+    return pc.binary_join_element_wise(day, " ", clock, ".", fraction, pc.fill_null(zone, "Z"), "")
 
 
 def _timestamp_text(value: Value) -> Value:

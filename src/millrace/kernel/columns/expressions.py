@@ -6,7 +6,7 @@ Rules:
 - `/` is always fractional, `div` and `%` truncate towards zero, and dividing by zero gives null.
 - The type of an expression is the type it gives on no rows, so that it is never stated twice.
 - A function of the user's own, and from_json, is called for the rows where its value counts, and no others: see
-  short_circuit.py.
+  short_circuit.py. Others are computed for all rows; where that fails, such as by overflow, for those rows alone.
 """
 
 from __future__ import annotations
@@ -158,6 +158,14 @@ class Call(Expression):
     def evaluate(self, rows: pa.RecordBatch) -> Value:
         if self.function in GUARDED and self.is_guarded:
             return GUARDED[self.function](self.arguments, rows)
+        try:
+            return self._computed(rows)
+        except pa.ArrowInvalid:
+            if self.function not in GUARDED:
+                raise
+        return GUARDED[self.function]([*map(_wholly_guarded, self.arguments)], rows)
+
+    def _computed(self, rows: pa.RecordBatch) -> Value:
         values = [argument.evaluate(rows) for argument in self.arguments]
         if self.function in COUNTED:
             return COUNTED[self.function](rows, *values)
@@ -174,6 +182,23 @@ class Call(Expression):
         if len(words) == 2 and (not self.function.isidentifier() or self.function in ("div", "like")):
             return f"({words[0]} {self.function.upper()} {words[1]})"
         return f"{self.function}({', '.join(words)})"
+
+
+@dataclass(frozen=True)
+class _Guarded(Expression):
+    """An expression that is computed for the rows where its value counts, and no others."""
+
+    inner: Expression
+    is_guarded = True
+
+    def evaluate(self, rows: pa.RecordBatch) -> Value:
+        return self.inner.evaluate(rows)
+
+
+def _wholly_guarded(expression: Expression) -> Expression:
+    """An expression of which each part is computed for the rows where its value counts, and no others."""
+    parts = [_wholly_guarded(each) for each in expression.children()]
+    return _Guarded(expression.with_children(parts) if parts else expression)
 
 
 def _spelled(function: str, words: list[str]) -> str:

@@ -17,7 +17,7 @@ from millrace.kernel.columns.interval_values import INTERVAL_PARTS
 from millrace.kernel.columns.sql_types import read_type
 from millrace.kernel.elements import INTERVAL, MONTHS, TIMESTAMP
 from millrace.language.expressions import typed
-from millrace.language.expressions.calls import NO_FUNCTIONS, Functions, bind_call, check_count
+from millrace.language.expressions.calls import NO_FUNCTIONS, Functions, bind_call
 from millrace.language.expressions.functions import FUNCTIONS
 from millrace.language.expressions.json_calls import part
 from millrace.language.expressions.refused_expressions import (
@@ -334,9 +334,7 @@ class ExpressionBinder:
 
     def _bind_substring(self, node: exp.Expr) -> Typed:
         parts = [each for each in (node.this, node.args.get("start"), node.args.get("length")) if each is not None]
-        form = FUNCTIONS["substring"].form
-        check_count("substring", len(parts), 2, 3, form)
-        return typed.call("substring", [self.bind(each) for each in parts], form=form)
+        return bind_call(self, placed_as(exp.Anonymous(this="substring", expressions=parts), node))
 
     def _bind_trim(self, node: exp.Expr) -> Typed:
         """`trim(BOTH x FROM text)`; sqlglot reads trim(a, b) so too, where Spark takes a for the characters."""

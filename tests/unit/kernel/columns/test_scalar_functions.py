@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from typing import Any
 
@@ -74,6 +75,25 @@ def test_text_names_the_numbers_that_are_not_finite() -> None:
         assert cast_all(words, pa.string(), kind) == expected
         assert [math.isnan(each) for each in cast_all(["NaN", "nan"], pa.string(), kind)] == [True, True]
     assert cast_all(["-nan", "nano"], pa.string(), pa.float64()) == [None, None]
+
+
+def test_text_is_a_time_in_the_spellings_of_spark() -> None:
+    words = ["2024-5-1", "1212", "2024-05", "2024-5-1 1:2", "2024-05-01T01:02:00 UTC+2", "2024-05-01 01:02:03.1234567Z"]
+    times = cast_all([*words, "2024-02-30", "2024-13", "12", "2024-05-01 24:00:00", None], pa.string(), TIMESTAMP)
+    assert [each and f"{each:%Y-%m-%d %H:%M:%S.%f}" for each in times] == [
+        "2024-05-01 00:00:00.000000",
+        "1212-01-01 00:00:00.000000",
+        "2024-05-01 00:00:00.000000",
+        "2024-05-01 01:02:00.000000",
+        "2024-04-30 23:02:00.000000",
+        "2024-05-01 01:02:03.123456",
+        *[None] * 5,
+    ]
+    assert cast_all(["2024-5-1 x", "2024-2-30", "2024"], pa.string(), pa.date32()) == [
+        dt.date(2024, 5, 1),
+        None,
+        dt.date(2024, 1, 1),
+    ]
 
 
 def test_a_time_as_text_has_no_zone_and_no_ending_zeros() -> None:

@@ -173,11 +173,12 @@ def _units_between(unit: Value, start: Value, end: Value) -> Value:
 
 
 def _whole_months(one: Any, other: Any) -> Any:
-    """The whole months from one time to another; the days of a month count before the time of day does."""
+    """The whole months from one time to another, as Java counts them: of whole days, of months of 32 days."""
     (days, rest), (others, other_rest) = np.divmod(one, DAY), np.divmod(other, DAY)
+    others = others - ((others > days) & (other_rest < rest)) + ((others < days) & (other_rest > rest))
     (months, day), (other_months, other_day) = _month_and_day(days), _month_and_day(others)
-    apart, left = other_months - months, (other_day - day) * DAY + other_rest - rest
-    return apart + np.where((apart < 0) & (left > 0), 1, np.where((apart > 0) & (left < 0), -1, 0))
+    apart = (other_months - months) * 32 + other_day - day
+    return np.sign(apart) * (np.abs(apart) // 32)
 
 
 @over_columns

@@ -113,15 +113,13 @@ def _extracted(text: Value, pattern: str, group: int = 1) -> Value:
 
 def _extracted_one(text: str, pattern: str, group: int = 1) -> str:
     compiled = _compiled(pattern)
-    _checked_group(compiled, group)
     found = compiled.search(text)
-    return (found[group] or "") if found else ""
+    return (found[_checked_group(compiled, group)] or "") if found else ""
 
 
 def _all_extracted(text: str, pattern: str, group: int = 1) -> list[str]:
     compiled = _compiled(pattern)
-    _checked_group(compiled, group)
-    return [found[group] or "" for found in compiled.finditer(text)]
+    return [found[_checked_group(compiled, group)] or "" for found in compiled.finditer(text)]
 
 
 def _count(text: Value, pattern: str) -> Value:

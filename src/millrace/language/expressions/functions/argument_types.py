@@ -70,9 +70,11 @@ def _cast(given: Typed, kind: pa.DataType, function: Function) -> Typed:
         "numbers": typed.is_number(kind) and (typed.is_number(given.type) or pa.types.is_string(given.type)),
         "boolean": pa.types.is_boolean(kind) and (from_number or pa.types.is_string(given.type)),
     }
-    if not any(allowed.values()):
+    found = typed.cast(given, kind)
+    is_no_number = typed.is_number(kind) and given.is_constant and given.value.is_valid and not found.value.is_valid
+    if is_no_number or not any(allowed.values()):
         raise _refused(given, sql_name(kind), function)
-    return replace(typed.cast(given, kind), place=given.place)
+    return replace(found, place=given.place)
 
 
 def _refused(given: Typed, kind: str, function: Function) -> QueryError:

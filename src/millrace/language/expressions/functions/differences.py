@@ -56,5 +56,10 @@ DIFFERENCES: tuple[tuple[str, str, str], ...] = (
         "a type per range of units; a `DATE`",
     ),
     ("`CAST` of text that is no interval", "null", "fails"),
+    (
+        "a text of a time with the name of a zone (`… Europe/Berlin`), or without its day",
+        "null; write `to_utc_timestamp(text, zone)`",
+        "read; the current day",
+    ),
 )
 """What, how it is here, how it is in Spark."""

@@ -31,6 +31,7 @@ _TURNED = {
     "<@": "array_contains(array, value)",
     "**": "power(x, 2)",
 }
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _CURLY = re.compile("[\u2018\u2019\u201c\u201d\u00b4]")
 _QUOTED = re.compile(
     r"""'(?:\\.|''|[^'\\])*'|"(?:\\.|""|[^"\\])*"|`(?:``|[^`])*`|--[^\n]*|/\*.*?\*/|[^'"`/-]+|-(?!-)|/(?!\*)""",
@@ -43,6 +44,8 @@ class StreamDialect(Spark):
 
     # A type that does not exist is for the binder to refuse.
     SUPPORTS_USER_DEFINED_TYPES = True
+    # The binder refuses what is no path; sqlglot would write a line on the terminal.
+    STRICT_JSON_PATH_SYNTAX = False
 
     class Tokenizer(Spark.Tokenizer):
         """The changes to Spark's words."""
@@ -70,6 +73,12 @@ def tokens_of(source: SourceText) -> list[list[Token]]:
 
 
 def _tokens(source: SourceText) -> list[Token]:
+    if lone := _SURROGATE.search(source.text):
+        raise QueryError(
+            f"U+{ord(lone[0]):04X} is half of a character",
+            hint="Write the whole character: it is no text without its other half.",
+            place=source.place(lone.start(), lone.start()),
+        )
     try:
         return StreamDialect().tokenize(source.text)
     except (TokenError, ValueError, IndexError) as error:
