@@ -66,7 +66,7 @@ LEFT_OUT = {
     "a number that does not fit is null": "tinyint smallint int bigint float floor ceil",
     "works on doubles": "round bround format_number",
     "is cut off otherwise": "unix_timestamp to_unix_timestamp from_unixtime timestamp_seconds",
-    "the types differ, or Spark takes fewer": "nullif map map_from_arrays sort_array array_sort typeof aggregate "
+    "the types differ, or Spark takes fewer": "map map_from_arrays sort_array array_sort typeof aggregate "
     "convert_timezone map_contains_key struct overlay",
     "as much as an argument says": "repeat space lpad rpad array_repeat sequence",
 }

@@ -87,7 +87,7 @@ try_multiply(n, i)|try_divide(i, k)|try_divide(x, k)|try_mod(i, k)|try_add(d, d)
 shiftleft(i, k)|shiftright(n, 3)|shiftrightunsigned(i, k)|shiftrightunsigned(n, 60)|i << 2|n >> k|shiftleft(n, i)
 bit_count(i)|bit_count(n)|bit_count(i > 0)|bit_get(i, 3)|bin(i)|bin(n)|conv(s, 16, 10)|conv(i, 10, 16)|conv(i, 10, -2)
 conv(s, 36, 10)|round(d, 1)|round(i, -2)|negative(i)|greatest(i, k)|least(d, i)|greatest(s, t)|least(ts, ts)
-nullif(i, k)|nvl(i, 0)|ifnull(d, 1)|nvl2(s, i, k)|coalesce(i, n)|zeroifnull(i)|nullifzero(k)|if(i > 0, s, t)
+nullif(i, k)|nullif(i, 2.0)|nullif(d, k)|nvl(i, 0)|ifnull(d, 1)|nvl2(s, i, k)|coalesce(i, n)|zeroifnull(i)|nullifzero(k)|if(i > 0, s, t)
 equal_null(i, k)|isnull(i)|isnotnull(s)|decode(k, 1, 'one', 2, 'two')|decode(k, 1, i, NULL, 7, n)|i <=> k|typeof(i)
 typeof(d)|typeof(l)|typeof(st)|typeof(m)|typeof(ts)|boolean(k)|int(y)|bigint(s)|string(x)|double(s)|TRY_CAST(t AS INT)
 date(ts)|float(s)|smallint(k)|if(n < 100 AND n > -100, n * n, 0)|CASE WHEN i > 0 THEN factorial(i) END
@@ -115,7 +115,7 @@ extract(DOW_ISO FROM da)|extract(DOY FROM ts)|extract(WEEK FROM da)|extract(MONT
 date_part('YEAROFWEEK', da)|extract(D FROM ts)|extract(QTR FROM ts)|extract(MIN FROM ts)|extract(HRS FROM ts)
 timestampadd(HOUR, k, ts)|timestampadd(MONTH, i, ts)|dateadd(WEEK, -k, ts)|timestampadd(QUARTER, k, da)
 timestampdiff(DAY, ts, TIMESTAMP '2024-01-01 00:00:00')|timestampdiff(MONTH, ts, da)|timestampdiff(YEAR, da, ts)
-date(p)|timestamp(p)|timestampdiff(MONTH, ts, TIMESTAMP '2021-03-01 00:00:00')
+date(p)|timestamp(p)|da + k|da - 3|k + da|timestampdiff(MONTH, ts, TIMESTAMP '2021-03-01 00:00:00')
 timestampdiff(MONTH, TIMESTAMP '2021-03-01 12:00:00', ts)
 timestampdiff(MINUTE, ts, da)|timestampdiff(QUARTER, TIMESTAMP '2001-05-31 12:00:00', ts)|datediff(WEEK, ts, da)
 year(p)|hour(p)|last_day(p)|convert_timezone('Europe/Paris', 'Asia/Kolkata', ts)
@@ -144,7 +144,7 @@ filter(l, (v, j) -> j > 0)|filter(ls, v -> v IS NOT NULL)|exists(l, v -> v = 2)|
 forall(l, v -> v > 0)|forall(ls, v -> length(v) > 0)|aggregate(l, 0, (acc, v) -> acc + coalesce(v, 0))
 aggregate(l, 0, (acc, v) -> acc + v, acc -> acc * 10)|aggregate(ls, '', (acc, v) -> concat(acc, coalesce(v, '-')))
 reduce(l, k, (acc, v) -> greatest(acc, v))|zip_with(l, l, (a, c) -> a + c)|zip_with(l, ls, (a, c) -> concat(a, c))
-transform(array(st), v -> v.a)|st.a|m['k']
+nullif(l, array(1, 2))|transform(array(st), v -> v.a)|st.a|m['k']
 """
 FAMILY_TEXTS = {
     "text": TEXT, "encodings": ENCODINGS, "numbers": NUMBERS, "times": TIMES, "nested": NESTED,

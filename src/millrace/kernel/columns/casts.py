@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
@@ -163,6 +164,9 @@ def _cast_text(value: Value, kind: pa.DataType) -> Value:
         true, false = (pc.is_in(lower, pa.array(words)) for words in (_TRUE, _FALSE))
         return where(pc.or_(true, false), true)
     if pa.types.is_date(kind):
+        # Most columns of text are as ISO has it, and Arrow refuses all else.
+        with suppress(pa.ArrowInvalid):
+            return pc.cast(text, kind)
         # What follows the day does not count.
         return pc.cast(_parse_time(pc.replace_substring_regex(text, _DAY_FIRST, r"\1")), kind, safe=False)
     if pa.types.is_timestamp(kind):

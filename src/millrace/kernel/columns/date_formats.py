@@ -11,7 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -101,6 +103,8 @@ POSTGRES_FIELDS: dict[str, Field] = {
 }  # fmt: skip
 """The fields of `to_char`, in letters of any case."""
 
+_DIGITS = {"%Y": 4, "%m": 2, "%d": 2, "%H": 2, "%M": 2, "%S": 2}
+"""The directives that always have so many digits."""
 _UNITS = ("year", "quarter", "month", "day", "hour", "minute", "second", "microsecond")
 _SPARK_PARTS = re.compile(r"'(?:''|[^'])*'|([a-zA-Z])\1*|[^a-zA-Z']+")
 _POSTGRES_PARTS = re.compile(
@@ -178,9 +182,36 @@ def _text(run: list[str | Field], times: pa.Array) -> pa.Array:
     if not _has_directive(run[0]):
         alone = [part.write(times) for part in run if isinstance(part, Field) and part.write is not None]
         return pc.binary_join_element_wise(*alone, "")
+    if all(isinstance(part, str) or part.directive in _DIGITS for part in run):
+        return _of_digits(run, times)
     directives = "".join(part.directive if isinstance(part, Field) else part.replace("%", "%%") for part in run)
     # In whole seconds, for Arrow's %S would write the fraction too.
     return pc.strftime(pc.cast(_whole_seconds(times), pa.timestamp("s", tz="UTC")), format=directives)
+
+
+def _of_digits(run: list[str | Field], times: pa.Array) -> pa.Array:
+    """Parts that always have the same number of digits: computed for all times at once, many times as fast."""
+    seconds = np.asarray(pc.cast(times, pa.int64()).fill_null(0)) // 1_000_000
+    days, clock = np.divmod(seconds, 86_400)
+    dates = days.astype("datetime64[D]")
+    months = dates.astype("datetime64[M]")
+    numbers = {
+        "%Y": dates.astype("datetime64[Y]").astype(np.int64) + 1970, "%m": months.astype(np.int64) % 12 + 1,
+        "%d": (dates - months).astype(np.int64) + 1, "%H": clock // 3600, "%M": clock // 60 % 60, "%S": clock % 60,
+    }  # fmt: skip
+    signs: list[Any] = []
+    for part in run:
+        if isinstance(part, str):
+            signs += [np.full(len(times), byte, np.uint8) for byte in part.encode()]
+        else:
+            number, digits = numbers[part.directive], _DIGITS[part.directive]
+            signs += [(number // 10**place % 10 + ord("0")).astype(np.uint8) for place in reversed(range(digits))]
+    data = np.stack(signs, axis=1) if signs else np.zeros((len(times), 0), np.uint8)
+    offsets = np.arange(len(times) + 1, dtype=np.int32) * data.shape[1]
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
+    return pc.if_else(
+        times.is_valid(), pa.Array.from_buffers(pa.string(), len(times), buffers), pa.scalar(None, pa.string())
+    )
 
 
 def as_time(value: Value) -> Value:

@@ -201,9 +201,6 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "in": _is_in,
     "case": _case,
     "coalesce": pc.coalesce,
-    "nullif": lambda left, right: pc.if_else(
-        pc.fill_null(pc.equal(left, right), False), pa.scalar(None, left.type), left
-    ),
     "concat": _concat,
     "lower": pc.utf8_lower,
     "upper": pc.utf8_upper,

@@ -19,6 +19,7 @@ from millrace.kernel.elements import INTERVAL, MONTHS, TIMESTAMP
 from millrace.language.expressions import typed
 from millrace.language.expressions.calls import NO_FUNCTIONS, Functions, bind_call
 from millrace.language.expressions.functions import FUNCTIONS
+from millrace.language.expressions.functions.argument_types import arguments_of
 from millrace.language.expressions.json_calls import part
 from millrace.language.expressions.refused_expressions import (
     IN_FROM,
@@ -32,6 +33,8 @@ from millrace.language.expressions.sql_functions import FIELDS
 from millrace.language.expressions.typed import Typed
 from millrace.language.grammar.text.places import place_of, placed_as
 
+_DAYS = {("+", 0): "date_add", ("+", 1): "date_add", ("-", 0): "date_sub"}
+"""Dates so many days later or before: the operator, and on which side of it the date stands."""
 _ARITHMETIC = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.IntDiv: "div", exp.Mod: "%"}
 _COMPARISONS = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.NullSafeEQ: "<=>",
@@ -119,6 +122,13 @@ class ExpressionBinder:
         operands = [self.bind(node.this), self.bind(node.expression)]
         kinds = [each.type for each in operands]
         for position, other in ((0, 1), (1, 0)):
+            if (
+                pa.types.is_date(kinds[position])
+                and pa.types.is_integer(kinds[other])
+                and (function, position) in _DAYS
+            ):
+                days = [operands[position], operands[other]]
+                return typed.call(_DAYS[function, position], arguments_of(FUNCTIONS["date_add"], days))
             if pa.types.is_null(kinds[position]):
                 operands[position] = typed.cast(operands[position], kinds[other])
             elif pa.types.is_date(kinds[position]) and kinds[other] != MONTHS:

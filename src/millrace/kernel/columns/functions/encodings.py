@@ -1,4 +1,4 @@
-"""Texts and bytes in other spellings, digests, and addresses; all computed once for each distinct value."""
+"""Texts and bytes in other spellings, digests, and addresses; most computed once for each distinct value."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import base64
 import hashlib
 import re
 import zlib
+from typing import Any
 from urllib.parse import quote_plus, unquote_to_bytes
 
 import numpy as np
@@ -20,6 +21,14 @@ from millrace.kernel.columns.nested.nested_columns import over_columns
 _TEXT, _BYTES, _LONG = pa.string(), pa.binary(), pa.int64()
 _PAIRS = np.array([list(f"{byte:02X}".encode()) for byte in range(256)], np.uint8)
 """The two hexadecimal digits of each byte."""
+_SIGNS = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8)
+"""The signs of base 64."""
+_URL_SIGNS = np.array(
+    [list(quote_plus(bytes([byte]), safe="*").replace("~", "%7E").encode().ljust(3, b"\0")) for byte in range(256)],
+    np.uint8,
+)
+"""How each byte stands in an address, filled up with zeros."""
+_URL_SIZES = np.count_nonzero(_URL_SIGNS, axis=1)
 _CHARSETS = {"US-ASCII", "ISO-8859-1", "UTF-8", "UTF-16BE", "UTF-16LE", "UTF-16", "UTF-32"}
 _URL = re.compile(r"(?:([^:/?#]+):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
 _AUTHORITY = re.compile(r"(?:(.*)@)?([^@:\[\]]*|\[[^\]]*\])(?::\d*)?")
@@ -28,6 +37,36 @@ _AUTHORITY = re.compile(r"(?:(.*)@)?([^@:\[\]]*|\[[^\]]*\])(?::\d*)?")
 def _sha2(given: bytes, bits: int) -> str | None:
     name = f"sha{bits or 256}"
     return hashlib.new(name, given).hexdigest() if name in ("sha224", "sha256", "sha384", "sha512") else None
+
+
+def _contents(value: pa.Array) -> tuple[Any, Any]:
+    """Where each value begins among the bytes of all, and where the last one ends; and these bytes."""
+    plain = pc.cast(value, pa.large_binary())
+    _, offsets, data = plain.buffers()
+    places = np.frombuffer(offsets, np.int64)[plain.offset : plain.offset + len(plain) + 1]
+    return places - places[0], np.frombuffer(data or b"", np.uint8)[places[0] : places[-1]]
+
+
+def _texts(value: pa.Array, offsets: Any, signs: Any) -> pa.Array:
+    """Texts of ASCII signs, null where the value is."""
+    buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(np.ascontiguousarray(signs))]
+    return pc.if_else(value.is_valid(), pa.Array.from_buffers(_TEXT, len(value), buffers), pa.scalar(None, _TEXT))
+
+
+@over_columns
+def _base64(value: pa.Array) -> pa.Array:
+    """Bytes in signs of six bits, three bytes in four signs."""
+    places, data = _contents(value)
+    lengths = np.diff(places)
+    ends = np.concatenate([[0], np.cumsum(-(-lengths // 3))])
+    # Each value begins a group of its own; what is missing in its last one is zero, and shown as "=".
+    given = np.zeros((ends[-1], 3), np.uint32)
+    given.reshape(-1)[np.arange(len(data)) + np.repeat(3 * ends[:-1] - places[:-1], lengths)] = data
+    bits = given @ np.array([1 << 16, 1 << 8, 1], np.uint32)
+    signs = _SIGNS[(bits[:, None] >> np.array([18, 12, 6, 0], np.uint32)) & np.uint32(63)]
+    signs[ends[1:][lengths % 3 > 0] - 1, 3] = ord("=")
+    signs[ends[1:][lengths % 3 == 1] - 1, 2] = ord("=")
+    return _texts(value, 4 * ends, signs)
 
 
 def _unbase64(text: str) -> bytes:
@@ -45,13 +84,8 @@ def _hex(value: Value) -> Value:
 
 @over_columns
 def _hex_of_bytes(value: pa.Array) -> pa.Array:
-    plain = pc.cast(value, pa.large_binary())
-    _, offsets, data = plain.buffers()
-    places = np.frombuffer(offsets, np.int64)[plain.offset : plain.offset + len(plain) + 1]
-    pairs = _PAIRS[np.frombuffer(data or b"", np.uint8)[places[0] : places[-1]]]
-    buffers = [None, pa.py_buffer((2 * (places - places[0])).astype(np.int32)), pa.py_buffer(pairs)]
-    found = pa.Array.from_buffers(_TEXT, len(plain), buffers)
-    return pc.if_else(value.is_valid(), found, pa.scalar(None, _TEXT))
+    places, data = _contents(value)
+    return _texts(value, 2 * places, _PAIRS[data])
 
 
 def _unhex(text: str) -> bytes | None:
@@ -84,8 +118,12 @@ def _decoded(given: bytes, charset: str) -> str:
     return given.decode(name, "replace")
 
 
-def _url_encoded(text: str) -> str:
-    return quote_plus(text, safe="*").replace("~", "%7E")
+@over_columns
+def _url_encoded(value: pa.Array) -> pa.Array:
+    places, data = _contents(value)
+    sizes = np.concatenate([[0], np.cumsum(_URL_SIZES[data])])
+    signs = _URL_SIGNS[data]
+    return _texts(value, sizes[places], signs[signs != 0])
 
 
 def _url_decoded(text: str) -> str | None:
@@ -127,13 +165,13 @@ ENCODING_FUNCTIONS: dict[str, Kernel] = {
     "sha1": by_distinct(_TEXT)(lambda given: hashlib.sha1(given, usedforsecurity=False).hexdigest()),
     "sha2": by_distinct(_TEXT)(_sha2),
     "crc32": by_distinct(_LONG)(zlib.crc32),
-    "base64": by_distinct(_TEXT)(lambda given: base64.b64encode(given).decode()),
+    "base64": _base64,
     "unbase64": by_distinct(_BYTES)(_unbase64),
     "hex": _hex,
     "unhex": by_distinct(_BYTES)(_unhex),
     "encode": by_distinct(_BYTES)(_encoded),
     "decode": by_distinct(_TEXT)(_decoded),
-    "url_encode": by_distinct(_TEXT)(_url_encoded),
+    "url_encode": _url_encoded,
     "url_decode": by_distinct(_TEXT)(_url_decoded),
     "parse_url": by_distinct(_TEXT)(_url_part),
 }

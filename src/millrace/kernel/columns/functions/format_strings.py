@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from millrace.kernel.columns.casts import Value, cast
 from millrace.kernel.columns.functions.distinct_arguments import Kernel, by_distinct
@@ -139,7 +142,22 @@ def _number(value: Any, digits: int) -> str | None:
 
 def _format_string(pattern: Value, *values: Value) -> Value:
     plain = [cast(each, pa.string()) if pa.types.is_temporal(each.type) else each for each in values]
+    if isinstance(pattern, pa.Scalar) and pattern.is_valid and (parts := _plain_parts(pattern.as_py(), plain)):
+        return pc.binary_join_element_wise(*parts, "", null_handling="replace", null_replacement="null")
     return by_distinct(pa.string(), nulls=True)(_formatted)(pattern, *plain)
+
+
+def _plain_parts(pattern: str, values: Sequence[Value]) -> list[Value] | None:
+    """The texts between %s and %d, and the texts and whole numbers in their places; None if there is more to it."""
+    texts = re.split("%[sd]", pattern)
+    kinds = {"s": lambda kind: pa.types.is_string(kind) or pa.types.is_integer(kind), "d": pa.types.is_integer}
+    letters = re.findall("%([sd])", pattern)
+    if "%" in "".join(texts) or len(letters) != len(values):
+        return None
+    if not all(kinds[letter](each.type) for letter, each in zip(letters, values, strict=True)):
+        return None
+    given = [cast(each, pa.string()) for each in values]
+    return [texts[0], *chain.from_iterable(zip(given, texts[1:], strict=True))]
 
 
 FORMAT_FUNCTIONS: dict[str, Kernel] = {

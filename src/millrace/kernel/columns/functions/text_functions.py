@@ -15,9 +15,12 @@ import pyarrow.compute as pc
 
 from millrace.kernel.columns.casts import Value, cast
 from millrace.kernel.columns.functions.distinct_arguments import Kernel, by_distinct, with_constants
+from millrace.kernel.columns.functions.edit_distance import levenshtein
 from millrace.kernel.columns.nested.nested_columns import lengths_of, list_of, over_columns
 
 _TEXT, _INT, _BOOL = pa.string(), pa.int32(), pa.bool_()
+_FEW = 20
+"""So many letters are replaced one after the other over a column in less time than all at once text by text."""
 
 
 def _slice(text: Any, start: int, length: int = 2**31) -> Any:
@@ -121,22 +124,19 @@ def _overlay(text: Value, *others: Value) -> Value:
     return by_distinct(text.type)(_overlaid)(text, *others)
 
 
+def _translated_all(text: Value, given: str, wanted: str) -> Value:
+    """Letter by letter, where none becomes one of the others."""
+    pairs = dict(reversed([(letter, wanted[place : place + 1]) for place, letter in enumerate(given)]))
+    if len(pairs) > _FEW or set(pairs) & set(pairs.values()):
+        return None
+    return reduce(lambda column, pair: pc.replace_substring(column, *pair), pairs.items(), text)
+
+
 def _translated(text: str, given: str, wanted: str) -> str:
     table: dict[int, str | None] = {}
     for place, letter in enumerate(given):
         table.setdefault(ord(letter), wanted[place] if place < len(wanted) else None)
     return text.translate(table)
-
-
-def _levenshtein(one: str, other: str, most: int | None = None) -> int:
-    """How many letters are to be changed, added or removed; -1 if more than `most`."""
-    row = list(range(len(other) + 1))
-    for place, letter in enumerate(one, 1):
-        previous, row[0] = row[0], place
-        for column, second in enumerate(other, 1):
-            cost = previous + (letter != second)
-            previous, row[column] = row[column], min(cost, row[column] + 1, row[column - 1] + 1)
-    return -1 if most is not None and row[-1] > most else row[-1]
 
 
 _SOUNDS = {
@@ -245,8 +245,8 @@ TEXT_FUNCTIONS: dict[str, Kernel] = {
     "substring_index": by_distinct(_TEXT)(_index_part),
     "split_part": with_constants(_constant_part, by_distinct(_TEXT)(_split_part)),
     "overlay": _overlay,
-    "translate": by_distinct(_TEXT)(_translated),
-    "levenshtein": by_distinct(_INT)(_levenshtein),
+    "translate": with_constants(_translated_all, by_distinct(_TEXT)(_translated)),
+    "levenshtein": levenshtein,
     "soundex": by_distinct(_TEXT)(_soundex),
     "initcap": by_distinct(_TEXT)(_title),
     "luhn_check": by_distinct(_BOOL)(_luhn),

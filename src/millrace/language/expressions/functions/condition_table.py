@@ -16,9 +16,10 @@ nvl(value T, otherwise T) T
 nvl2(tested ANY, value T, otherwise T) T
     One value where the tested one is not null, else the other
     nvl2(NULL, 1, 2)
-nullif(value T, other T) T
+nullif(value ANY, other ANY) ANY
     Null where the two are equal, else the value
     nullif(2, 2)
+    means: if(value = other, NULL, value)
 nullifzero(number NUMBER) NUMBER
     Null where the number is zero, else the number
     nullifzero(0)

@@ -25,7 +25,6 @@ DIFFERENCES: tuple[tuple[str, str, str], ...] = (
         "equal to nothing; passed over",
         "equal to itself, above all numbers",
     ),
-    ("`nullif` of values of two types", "their common type", "the type of the first"),
     ("`CAST(bytes AS STRING)` of bytes that are no UTF-8", "has U+FFFD for them", "keeps the bytes"),
     ("`upper('ß')`", "`ẞ`", "`SS`"),
     ("regular expressions", "those of RE2 and Python's `re`", "Java's: `\\p{…}` knows more classes"),
