@@ -111,16 +111,31 @@ def malformed(folder: Path) -> int:
     return sum(len(each["lines"] or ()) for each in orders if each["note"] == "{broken")
 
 
+ON_HOSTS = {
+    "local": Kill("millrace.hosts.checkpoint.checkpoint:Checkpoint.save", "after", call=2),
+    "spark": Kill(f"{LOG}.write", call=2),
+}
+
+
 @pytest.mark.slow
-def test_a_killed_local_run_over_nested_files_gives_what_duckdb_does(tmp_path: Path) -> None:
+@pytest.mark.parametrize("on", ["local", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.long])])
+def test_a_killed_run_over_nested_files_gives_what_duckdb_does(on: str, tmp_path: Path) -> None:
     script = project(tmp_path)
-    run = ["run", script.name, "--on", "local", "--checkpoint", "state", "--commit-interval", "1 millisecond"]
-    with killing(Kill("millrace.hosts.checkpoint.checkpoint:Checkpoint.save", "after", call=2)) as struck:
-        millrace_process(*run, "--until-end", folder=tmp_path)
+    run = ["run", script.name, "--on", on, "--checkpoint", "state", "--until-end"]
+    run += ["--commit-interval", "1 millisecond"] if on == "local" else []
+    with killing(ON_HOSTS[on]) as struck:
+        millrace_process(*run, folder=tmp_path)
     assert struck()
-    ended = millrace(*run, "--until-end", folder=tmp_path)
+    ended = millrace(*run, folder=tmp_path) if on == "local" else millrace_process(*run, folder=tmp_path)
     assert ended.returncode == 0, ended.stderr
     assert f"buying: {malformed(tmp_path)} malformed in from_json" in ended.stderr
+    check(tmp_path)
+
+
+@pytest.mark.slow
+def test_nested_files_give_what_duckdb_does_in_virtual_time(tmp_path: Path) -> None:
+    ended = millrace("run", project(tmp_path).name, "--on", "virtual", folder=tmp_path)
+    assert ended.returncode == 0, ended.stderr
     check(tmp_path)
 
 

@@ -38,6 +38,8 @@ class Outcome:
 
 
 _FRACTION = re.compile(r"-?\d+\.\d{8,}(E-?\d+)?")
+_FIRST, _LAST = -719_162, 2_932_896
+"""The first day of the year 1 and the last one of 9999, since 1970."""
 NAMES = ("compared", "unlike", "refused_by_spark", "failed_here")
 SETTINGS = {
     "spark.sql.ansi.enabled": "false",
@@ -118,6 +120,9 @@ def values(column: Any) -> list[Any]:
     kind = column.type
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         column = column.cast(pa.int64() if pa.types.is_timestamp(kind) else pa.int32())
+        # Spark has times before the year 1 and beyond 9999, for which we have null.
+        size = 86_400_000_000 if pa.types.is_timestamp(kind) else 1
+        return [each if each is None or _FIRST <= each // size <= _LAST else None for each in column.to_pylist()]
     if pa.types.is_string(kind):
         # Spark keeps bytes that are no UTF-8, we have U+FFFD for them.
         return [

@@ -191,6 +191,9 @@ class _Guarded(Expression):
     inner: Expression
     is_guarded = True
 
+    def children(self) -> tuple[Expression, ...]:
+        return (self.inner,)
+
     def evaluate(self, rows: pa.RecordBatch) -> Value:
         return self.inner.evaluate(rows)
 

@@ -7,7 +7,13 @@ import pytest
 
 from millrace.language import bind_expression
 
-ROWS = pa.record_batch({"i": pa.array([1, 2**31 - 1, None], pa.int32()), "s": ["%d", "%d %d", None]})
+ROWS = pa.record_batch(
+    {
+        "i": pa.array([1, 2**31 - 1, None], pa.int32()),
+        "s": ["%d", "%d %d", None],
+        "l": pa.array([[1], [2], None], pa.list_(pa.int32())),
+    }
+)
 
 
 @pytest.mark.parametrize(
@@ -18,6 +24,7 @@ ROWS = pa.record_batch({"i": pa.array([1, 2**31 - 1, None], pa.int32()), "s": ["
         ("i < 5 AND i + 1 = 2", [True, False, None]),
         ("i > 5 OR i + 1 = 2", [True, True, None]),
         ("coalesce(if(i > 5, 0, NULL), i + 1)", [2, 0, None]),
+        ("if(i < 5, transform(l, x -> x + i), array(0))", [[2], [0], [0]]),
         ("decode(i, 1, format_string(s, 7), 'none')", ["7", "none", "none"]),
     ],
 )

@@ -21,6 +21,11 @@ DIFFERENCES: tuple[tuple[str, str, str], ...] = (
     ("`round` and `bround` of a `DOUBLE`", "work on doubles", "work on decimals"),
     ("`a % b` of decimals that need more than 37 digits at one scale", "fails the run", "computes it"),
     (
+        "`a + b` of decimals of which one has 38 digits before the point, the other 38 after it",
+        "refused",
+        "computes it",
+    ),
+    (
         "`NaN` in comparisons, `least`, `greatest`",
         "equal to nothing; passed over",
         "equal to itself, above all numbers",
@@ -35,6 +40,8 @@ DIFFERENCES: tuple[tuple[str, str, str], ...] = (
     ("`timestamp_seconds` and `CAST` of a `DOUBLE` as `TIMESTAMP`", "to the nearest microsecond", "cut off"),
     ("`convert_timezone`", "gives a `TIMESTAMP` that shows the other clock", "gives a `TIMESTAMP_NTZ`"),
     ("years before 1 and beyond 9999", "not supported", "supported"),
+    ("a `MAP` as a key of groups", "refused: take its values out of it", "allowed"),
+    ("`sequence` of times by months", "refused", "allowed"),
     ("a map with a key twice, or with the key null", "fails the run", "fails the run; `from_json` keeps the last"),
     ("`aggregate` whose start has another type than its elements make of it", "takes the common type", "refused"),
     ("`get_json_object` with `*` in its path", "refused", "an array"),
