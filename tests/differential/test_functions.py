@@ -132,6 +132,8 @@ array_compact(ls)|array_repeat(s, k - 1)|array_repeat(l, 2)|array_append(l, k)|a
 array_prepend(l, 0)|array_insert(l, 2, k)|array_insert(l, -1, 9)|array_insert(ls, 5, t)|array_insert(l, -5, 0)
 slice(l, 2, 2)|slice(ls, -2, 5)|slice(l, k + 1, 1)|concat(l, l)|concat(l, array(k))|flatten(ll)|flatten(array(l, l))
 sequence(k, 3)|sequence(1, k + 1, 1)|sequence(k, k + 6, 2)|sequence(DATE '2024-01-30', date_add(DATE '2024-01-30', k))
+sequence(DATE '2024-01-31', date_add(DATE '2024-02-28', 9 * k), INTERVAL 1 MONTH)
+sequence(TIMESTAMP '2024-03-31 12:00:00', TIMESTAMP '2021-01-31 11:00:00', INTERVAL '-5' MONTH)
 size(l)|size(m)|cardinality(ls)|array_size(l)|sort_array(l)|sort_array(l, false)|sort_array(lx)|sort_array(ls, false)
 sort_array(ll)
 array_sort(l)|array_sort(lx)|array_sort(l, (a, c) -> coalesce(c, 0) - coalesce(a, 0))|reverse(l)|reverse(ls)

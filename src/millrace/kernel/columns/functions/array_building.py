@@ -11,7 +11,9 @@ import pyarrow.compute as pc
 
 from millrace.kernel.columns.functions.array_functions import Elements, null_where
 from millrace.kernel.columns.functions.distinct_arguments import Kernel
+from millrace.kernel.columns.interval_values import plus_months
 from millrace.kernel.columns.nested.nested_columns import lengths_of, list_of, over_columns, struct_of
+from millrace.kernel.elements import INTERVAL, MONTHS
 
 _MOST = 10_000_000
 """How many elements the arrays made of one batch may have."""
@@ -95,12 +97,26 @@ def _sequence(start: pa.Array, stop: pa.Array, step: pa.Array | None = None) -> 
     missing = np.logical_or.reduce([np.asarray(each.is_null()) for each in nulls])
     if (~missing & ((steps == 0) & (one != other) | (np.sign(other - one) * steps < 0))).any():
         raise pa.ArrowInvalid("the step of a sequence leads away from its end")
-    counts = np.where(missing, 0, np.abs(other - one) // np.maximum(np.abs(steps), 1) + 1)
+    by_months = step is not None and step.type == MONTHS
+    apart = _months(stop) - _months(start) if by_months else other - one
+    counts = np.where(missing, 0, np.abs(apart) // np.maximum(np.abs(steps), 1) + 1)
     _check_room(counts)
     owners = np.repeat(np.arange(len(counts)), counts)
-    places = np.arange(len(owners)) - (np.cumsum(counts) - counts)[owners]
-    values = pa.array(one[owners] + places * steps[owners])
-    return null_where(list_of(pa.array(counts), _of_integers(values, kind), pa.list_(kind)), *nulls)
+    moved = (np.arange(len(owners)) - (np.cumsum(counts) - counts)[owners]) * steps[owners]
+    if by_months:
+        values = plus_months(start.take(pa.array(owners)), pc.cast(pa.array(moved), MONTHS))
+        # Of the last month a day may be beyond the end.
+        within = (other[owners] - _integers(values)) * np.sign(steps[owners]) >= 0
+        counts, values = np.bincount(owners[within], minlength=len(counts)), values.filter(pa.array(within))
+    else:
+        values = _of_integers(pa.array(one[owners] + moved), kind)
+    return null_where(list_of(pa.array(counts), values, pa.list_(kind)), *nulls)
+
+
+def _months(times: pa.Array) -> Any:
+    """The months of times since 1970."""
+    days = _integers(pc.cast(times, pa.date32(), safe=False)).astype("datetime64[D]")
+    return days.astype("datetime64[M]").astype(np.int64)
 
 
 def _integers(values: pa.Array) -> Any:
@@ -114,7 +130,7 @@ def _of_integers(values: pa.Array, kind: pa.DataType) -> pa.Array:
 
 def _steps(step: pa.Array, kind: pa.DataType) -> Any:
     found = _integers(step)
-    if not pa.types.is_date(kind) or not pa.types.is_duration(step.type):
+    if not pa.types.is_date(kind) or step.type != INTERVAL:
         return found
     days = found // 86_400_000_000
     if (days * 86_400_000_000 != found).any():

@@ -41,7 +41,6 @@ DIFFERENCES: tuple[tuple[str, str, str], ...] = (
     ("`convert_timezone`", "gives a `TIMESTAMP` that shows the other clock", "gives a `TIMESTAMP_NTZ`"),
     ("years before 1 and beyond 9999", "not supported", "supported"),
     ("a `MAP` as a key of groups", "refused: take its values out of it", "allowed"),
-    ("`sequence` of times by months", "refused", "allowed"),
     ("a map with a key twice, or with the key null", "fails the run", "fails the run; `from_json` keeps the last"),
     ("`aggregate` whose start has another type than its elements make of it", "takes the common type", "refused"),
     ("`get_json_object` with `*` in its path", "refused", "an array"),
