@@ -26,14 +26,14 @@ _SURE = {bits: rf"^-?\d{{1,{digits}}}$" for bits, digits in ((8, 2), (16, 4), (3
 _TRUE, _FALSE = ["t", "true", "y", "yes", "1"], ["f", "false", "n", "no", "0"]
 _DAY_FIRST = r"^(\d{4}-\d\d?-\d\d?)[ T].*$"
 _LOOSE = (
-    r"^(?P<year>\d{4})(?:-(?P<month>\d\d?)(?:-(?P<day>\d\d?)(?:[T ](?:(?P<hour>\d\d?):(?P<minute>\d\d?)"
+    r"^\+?(?P<year>\d{4})(?:-(?P<month>\d\d?)(?:-(?P<day>\d\d?)(?:[T ](?P<hour>\d\d?)(?::(?P<minute>\d\d?)"
     r"(?::(?P<second>\d\d?)(?:\.(?P<fraction>\d{0,6})\d*)?)?"
-    r" ?(?:Z|UTC|GMT|UT)?(?P<ahead>[+-]\d\d?(?::?\d\d?)?)?)?)?)?)?$"
+    r" *(?:Z|UTC|GMT|UT)?(?P<ahead>[+-]\d\d?(?::?\d\d?)?)?)?)?)?)?$"
 )
 """The further spellings of a time that Spark reads: fewer digits, fewer parts, a zone as UTC+2."""
 _ISO = (
     r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"
-    r"([T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?(Z|[+-][01]\d:?[0-5]\d)?)?$"
+    r"([T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?(Z|[+-](0\d|1[0-8]):?[0-5]\d)?)?$"
 )
 
 

@@ -79,7 +79,9 @@ def test_text_names_the_numbers_that_are_not_finite() -> None:
 
 def test_text_is_a_time_in_the_spellings_of_spark() -> None:
     words = ["2024-5-1", "1212", "2024-05", "2024-5-1 1:2", "2024-05-01T01:02:00 UTC+2", "2024-05-01 01:02:03.1234567Z"]
-    times = cast_all([*words, "2024-02-30", "2024-13", "12", "2024-05-01 24:00:00", None], pa.string(), TIMESTAMP)
+    words += ["+2024-05-01 1", "2024-05-01 10:00:00  GMT-1:30"]
+    none = ["2024-02-30", "2024-13", "12", "2024-05-01 24:00:00", "2024-05-01T", "2024-05-01 10:00:00+19:00", None]
+    times = cast_all([*words, *none], pa.string(), TIMESTAMP)
     assert [each and f"{each:%Y-%m-%d %H:%M:%S.%f}" for each in times] == [
         "2024-05-01 00:00:00.000000",
         "1212-01-01 00:00:00.000000",
@@ -87,7 +89,9 @@ def test_text_is_a_time_in_the_spellings_of_spark() -> None:
         "2024-05-01 01:02:00.000000",
         "2024-04-30 23:02:00.000000",
         "2024-05-01 01:02:03.123456",
-        *[None] * 5,
+        "2024-05-01 01:00:00.000000",
+        "2024-05-01 11:30:00.000000",
+        *[None] * len(none),
     ]
     assert cast_all(["2024-5-1 x", "2024-2-30", "2024"], pa.string(), pa.date32()) == [
         dt.date(2024, 5, 1),

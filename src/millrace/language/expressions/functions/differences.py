@@ -66,5 +66,6 @@ DIFFERENCES: tuple[tuple[str, str, str], ...] = (
         "null; write `to_utc_timestamp(text, zone)`",
         "read; the current day",
     ),
+    ("a text of a time with a zone but without seconds: `2024-05-01 10:30Z`", "read", "null"),
 )
 """What, how it is here, how it is in Spark."""
