@@ -1,7 +1,7 @@
 """The scalar functions of SQL, each over whole columns; `scalar_functions` has the operators and puts them together.
 
-- text_functions.py, text_patterns.py (regular expressions, LIKE), format_strings.py, encodings.py (digests, base 64,
-  addresses), row_hashes.py (Murmur3, xxHash)
+- text_functions.py, text_patterns.py (regular expressions, LIKE), edit_distance.py (levenshtein), format_strings.py,
+  encodings.py (digests, base 64, addresses), row_hashes.py (Murmur3, xxHash)
 - number_functions.py: logarithms, trigonometry, bits
 - calendar_functions.py (dates moved and counted), time_zones.py, time_patterns.py (texts read as times)
 - array_functions.py, array_building.py, map_functions.py; those with an expression of their own are in `lambdas`
