@@ -7,6 +7,7 @@
   `partitioned_input` reads it for a host. `kafka/` reads topics so, `formats/` makes rows of messages.
 - `native` names the connectors that are ours; all others are Spark's own, and only the Spark host has them.
 - `sink_index` says which sinks are written by a writer: the user's own, those shipped, those of installed packages.
+- `retries` says when a writer tries again what another system did not take.
 - `files/` reads and writes csv, json and parquet; `generators/` makes rows: `generate` and `nexmark`.
 - `postgres/` writes results to PostgreSQL, and reads tables from it; `kafka/` writes results to Kafka.
 

@@ -12,7 +12,6 @@ Rules:
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -33,12 +32,12 @@ from millrace.connectors.kafka.kafka_client import (
 )
 from millrace.connectors.kafka.message_options import MessageOptions, message_options
 from millrace.connectors.kafka.outgoing_messages import MOST, messages_of
+from millrace.connectors.retries import Retries
 from millrace.errors import CheckpointError, MillraceError, RunError
 
 _CALL = 15.0
 """Seconds that a call to the broker may take, beside what the client does in the background."""
 _CHECK = 10.0
-_LONGEST_PAUSE = 2.0
 _FENCED = ("_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH")
 _NO_TOPIC = ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC")
 _LASTING = (*_FENCED, *_NO_TOPIC, "MSG_SIZE_TOO_LARGE", "INVALID_CONFIG", "_INVALID_ARG")
@@ -86,7 +85,7 @@ class KafkaWriter:
         return option in ("bootstrap_servers", "retry_seconds") or is_passed_on(option)
 
     def write(self, epoch: int, batches: Iterator[pa.RecordBatch]) -> None:
-        rows, pause, until = list(batches), 0.1, time.monotonic() + self.options.retry_seconds
+        rows, retries = list(batches), Retries(self.options.retry_seconds)
         while True:
             try:
                 if self._open is None:
@@ -97,13 +96,12 @@ class KafkaWriter:
             except client().KafkaException as error:
                 self.close()
                 cause = self._complaints.cause(error.args[0])
-                if _is_lasting(cause) or time.monotonic() + pause > until:
+                if _is_lasting(cause) or retries.are_over:
                     raise fault(cause, self.given, self.options.topic) from error
             except BaseException:
                 self.close()
                 raise
-            time.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
+            retries.pause()
 
     def _producer(self) -> _Producer:
         settings = {**_SETTINGS, **client_settings(self.given, self._complaints)}

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from millrace.connectors.kafka.kafka_client import is_passed_on
+from millrace.connectors.retries import retry_seconds
 from millrace.errors import RequestError, did_you_mean, listed
 
 _OWN = (
@@ -60,7 +61,7 @@ def message_options(options: Mapping[str, str], schema: pa.Schema, query: str) -
         _one(options, "timestamp", schema, "TIMESTAMP", pa.types.is_timestamp),
         _one(options, "deleted", schema, "BOOLEAN", pa.types.is_boolean),
         chosen["delivery"] == "exactly_once",
-        _seconds(options.get("retry_seconds", "30")),
+        retry_seconds(options),
     )
     if found.deleted is not None and not found.key:
         raise RequestError("a message that deletes needs a key", hint="Name its columns: key 'a, b'.")
@@ -108,13 +109,3 @@ def _value(options: Mapping[str, str], format: str, schema: pa.Schema) -> str | 
 
 def _is_bytes(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
-
-
-def _seconds(text: str) -> float:
-    try:
-        found = float(text)
-    except ValueError:
-        found = -1.0
-    if not 0 <= found < float("inf"):
-        raise RequestError(f'option "retry_seconds" does not take "{text}"', hint="It takes a number of seconds, or 0.")
-    return found

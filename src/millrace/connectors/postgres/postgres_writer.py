@@ -12,7 +12,6 @@ Rules:
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -23,6 +22,7 @@ from millrace.connectors.postgres.column_types import copy_text
 from millrace.connectors.postgres.connection import CONNECTION_OPTIONS, connect, driver, fault, table_name
 from millrace.connectors.postgres.sink_options import SinkOptions, sink_options
 from millrace.connectors.postgres.table_shape import check_table, make_table
+from millrace.connectors.retries import Retries
 from millrace.errors import CheckpointError, RunError
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ _TAKE = """INSERT INTO millrace_ledger AS known (run, query, epoch) VALUES (%(ru
     ON CONFLICT (run, query) DO UPDATE SET epoch = excluded.epoch, at = now() WHERE known.epoch < excluded.epoch"""
 _TAKEN = "SELECT epoch FROM millrace_ledger WHERE run = %(run)s AND query = %(query)s"
 _STAGED, _PLACE = "millrace_staged", "millrace_place"
-_LONGEST_PAUSE = 2.0
 
 
 class PostgresWriter:
@@ -59,8 +58,7 @@ class PostgresWriter:
         return option in (*CONNECTION_OPTIONS, "retry_seconds")
 
     def write(self, epoch: int, batches: Iterator[pa.RecordBatch]) -> None:
-        psycopg, rows = driver(), list(batches)
-        pause, until = 0.1, time.monotonic() + self.options.retry_seconds
+        psycopg, rows, retries = driver(), list(batches), Retries(self.options.retry_seconds)
         while True:
             try:
                 self._write(epoch, rows)
@@ -68,10 +66,9 @@ class PostgresWriter:
             except (psycopg.Error, RunError) as error:
                 cause = error if isinstance(error, psycopg.Error) else error.__cause__
                 self.close()
-                if not isinstance(cause, psycopg.OperationalError) or time.monotonic() + pause > until:
+                if not isinstance(cause, psycopg.OperationalError) or retries.are_over:
                     raise (fault(cause) if isinstance(cause, psycopg.Error) else error) from error
-            time.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
+            retries.pause()
 
     def _write(self, epoch: int, batches: Sequence[pa.RecordBatch]) -> None:
         connection = self._connected()

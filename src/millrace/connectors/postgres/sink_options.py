@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from millrace.connectors.postgres.connection import CONNECTION_OPTIONS
+from millrace.connectors.retries import retry_seconds
 from millrace.errors import RequestError, did_you_mean, listed
 
 _OF_UPSERTS = ("key", "version", "deleted")
@@ -63,7 +64,7 @@ def sink_options(options: Mapping[str, str], schema: pa.Schema, query: str) -> S
         _key(options, schema) if mode == "upsert" else (),
         _column(options, "version", schema),
         _column(options, "deleted", schema),
-        _seconds(options.get("retry_seconds", "30")),
+        retry_seconds(options),
     )
     _check_columns(found, schema)
     return found
@@ -110,13 +111,3 @@ def _check_columns(options: SinkOptions, schema: pa.Schema) -> None:
     for name in (options.version, options.deleted):
         if name is not None and name in options.key:
             raise RequestError(f'"{name}" is a part of the key', hint="Name another column.")
-
-
-def _seconds(text: str) -> float:
-    try:
-        found = float(text)
-    except ValueError:
-        found = -1.0
-    if not 0 <= found < float("inf"):
-        raise RequestError(f'option "retry_seconds" does not take "{text}"', hint="It takes a number of seconds, or 0.")
-    return found
