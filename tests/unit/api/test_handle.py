@@ -404,14 +404,19 @@ def test_metrics_tell_the_mode_of_in_order_joins_and_of_queues_that_choose(host:
 
 
 def test_metrics_of_a_run_in_virtual_time_add_up_at_any_moment() -> None:
-    rows, net = [row(at / 10, k=f"k{at % 7}", n=at) for at in range(100)], mr.Network()
-    net.stream("a", COLUMNS, time="ts", update_key="k", source=rows)
+    asked, net = Event(), mr.Network()
+
+    def rows() -> Iterator[dict[str, Any]]:
+        for at in range(100):
+            assert at != 50 or asked.wait(300)
+            yield row(at / 10, k=f"k{at % 7}", n=at)
+
+    net.stream("a", COLUMNS, time="ts", update_key="k", source=rows())
     net.sql("CREATE QUERY newest AS SELECT k, n FROM a WHERE n >= 0")
     handle = net.run(on="virtual", cost=200_000, background=True)
-    asked = 0
     while handle._thread.is_alive():
         for queue in handle.metrics().queues.values():
             assert queue.entered == queue.let_go + queue.superseded + queue.shed + queue.waiting
-        asked += 1
+            asked.set()
         sleep(0.002)
-    assert asked and handle.wait().metrics().sources["a"].received == 100
+    assert handle.wait().metrics().sources["a"].received == 100
