@@ -12,9 +12,10 @@ from unittest.mock import patch
 
 import pytest
 from pyspark import cloudpickle
+from pyspark.sql import SparkSession
 
 from tests.damage import by_hand, on_local
-from tests.damage.__main__ import cases, table
+from tests.damage.__main__ import cases, cases_on_spark, table
 from tests.damage.networks import NAMES, write_inputs
 
 HOSTS = {"local": on_local, "by-hand": by_hand}
@@ -70,3 +71,14 @@ def test_no_damage_in_two_thousand_is_silently_wrong_or_ends_the_process(host: s
     found = list(cases(host, 2_000, 18, tmp_path))
     assert {case.network for case in found} == set(NAMES)
     assert [case for case in found if case.outcome not in ("detected", "harmless")] == [], table(found)
+
+
+@pytest.mark.long
+@pytest.mark.spark
+def test_damage_to_our_files_is_named_or_changes_nothing_on_spark(
+    tmp_path: Path, spark_session: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = list(cases_on_spark(spark_session, 24, 18, tmp_path, of_spark=False))
+    assert [case for case in found if case.outcome not in ("detected", "harmless")] == [], table(found)
+    assert any(case.outcome == "detected" for case in found)

@@ -14,7 +14,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tests.damage import by_hand, on_local
+from pyspark.sql import SparkSession
+
+from millrace.hosts.spark.session.session import open_session
+from tests.damage import by_hand, on_local, on_spark
 from tests.damage.damages import KINDS
 from tests.damage.networks import NAMES, write_inputs
 from tests.damage.on_local import OUTCOMES, Case
@@ -31,14 +34,9 @@ def cases(host: str, count: int, seed: int, folder: Path) -> Iterable[Case]:
         shutil.rmtree(place)
 
 
-def cases_on_spark(count: int, seed: int, folder: Path, *, of_spark: bool) -> Iterator[Case]:
-    """So many cases on Spark itself, in one session, where one takes seconds."""
-    # Imported here: it needs Java.
-    from millrace.hosts.spark.session.session import open_session
-    from tests.damage import on_spark
-
+def cases_on_spark(session: SparkSession, count: int, seed: int, folder: Path, *, of_spark: bool) -> Iterator[Case]:
+    """So many cases on Spark itself, where one takes seconds; the process changes into a folder of theirs."""
     write_inputs(folder / "inputs")
-    session = open_session("local[2]", log_file=folder / "spark.log")
     sites: dict[str, on_spark.Site] = {}
     for number in range(count):
         name = NAMES[number % len(NAMES)]
@@ -68,7 +66,8 @@ def main() -> None:
         found = []
         on, count, seed, place = options.on, options.cases, options.seed, Path(folder)
         if on.startswith("spark"):
-            all_cases: Iterable[Case] = cases_on_spark(count, seed, place, of_spark=on == "spark-own")
+            session = open_session("local[2]", log_file=place / "spark.log")
+            all_cases: Iterable[Case] = cases_on_spark(session, count, seed, place, of_spark=on == "spark-own")
         else:
             all_cases = cases(on, count, seed, place)
         for number, case in enumerate(all_cases):
