@@ -11,6 +11,7 @@ from millrace.kernel.elements import NO_BOUND, TIME, Batch
 from millrace.kernel.progress.admission import FUTURE_SKEW
 from millrace.kernel.progress.ingress import Ingress
 from millrace.kernel.progress.open_windows import ALWAYS, OpenWindows, open_windows, outlet_of
+from millrace.kernel.progress.quarantine import UnreadRows, places
 from millrace.kernel.progress.time_contract import EtsKind, TimeContract
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
@@ -129,6 +130,12 @@ def test_an_empty_batch_is_harmless() -> None:
     ingress = external()
     assert len(ingress.admit(rows(), now=0).admitted) == 0
     assert ingress.bound == NO_BOUND
+
+
+def test_rows_that_could_not_be_read_are_received_and_quarantined_and_move_nothing() -> None:
+    ingress = external()
+    ingress.reject(UnreadRows(pa.array(["bad"] * 3), lambda at: places(["x"] * len(at), None, at)))
+    assert (ingress.received, ingress.quarantined, ingress.late, ingress.bound) == (3, 3, 0, NO_BOUND)
 
 
 def windows(*outlets: str) -> tuple[OpenWindows, ...]:

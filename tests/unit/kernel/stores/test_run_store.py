@@ -71,6 +71,14 @@ def test_runs_that_lost_rows_are_merged_wherever_they_are() -> None:
     assert [each.table.num_rows for each in store.runs] == [25, 1]
 
 
+def test_all_neighbours_of_similar_size_become_one_run() -> None:
+    store: RunStore[RowRun] = RunStore(concatenated, whole=True)
+    saved = {number: run(count).table for number, count in enumerate((50, 2, 2, 2))}
+    store.restore(Changes(saved, (), {"runs": [*saved], "next": 4}), RowRun)
+    store.merge_similar()
+    assert sizes(store) == [50, 6]
+
+
 def test_a_save_holds_what_came_and_what_went_and_the_order_of_the_runs() -> None:
     store: RunStore[RowRun] = RunStore(concatenated)
     for count in (20, 6, 2):
