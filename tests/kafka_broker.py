@@ -20,8 +20,9 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from random import SystemRandom
 from typing import Any, NoReturn
 
 import pytest
@@ -363,8 +364,14 @@ def _fetch(folder: Path, artifacts: Iterable[str], exclusions: str) -> None:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports that nothing listens on."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    """Ports that nothing listens on, below those that the system gives to connections.
+
+    So no connection has one while its broker is down; not even one to that broker, which would then reach itself.
+    """
+    sockets: list[socket.socket] = []
+    while len(sockets) < count:
+        with suppress(OSError):
+            sockets.append(socket.create_server(("127.0.0.1", SystemRandom().randrange(10_000, 32_000))))
     ports = [each.getsockname()[1] for each in sockets]
     for each in sockets:
         each.close()
