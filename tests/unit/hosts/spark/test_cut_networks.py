@@ -16,7 +16,7 @@ from millrace.testing.hosts import Host, in_memory
 SECOND = 1_000_000
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 TENS = "[RANGE 10 SECONDS SLIDE 10 SECONDS]"
-COUNTS = f"(SELECT k, count(*) AS n FROM s {TENS} GROUP BY k)"
+COUNTS = f"(SELECT window, k, count(*) AS n FROM s {TENS} GROUP BY k)"
 QUERIES = {
     "ROWS": "SELECT window, k, count(*) AS n FROM s [ROWS 20 SLIDE 7] GROUP BY k",
     "ROWS over a union": "SELECT window, v, count(*) AS n FROM s UNION t [ROWS 20 SLIDE 10] GROUP BY v",
@@ -37,8 +37,8 @@ QUERIES = {
         SELECT k, n, row_number() OVER (PARTITION BY window_start, window_end ORDER BY n DESC) AS place FROM {COUNTS}
         QUALIFY place <= 3
     """,
-    "promises of groups": f"SELECT k, count(*) AS n FROM s {TENS} GROUP BY k",
-    "promises of groups, rolled up": f"SELECT v, count(*) AS n FROM s {TENS} GROUP BY v",
+    "promises of groups": f"SELECT window, k, count(*) AS n FROM s {TENS} GROUP BY k",
+    "promises of groups, rolled up": f"SELECT window, v, count(*) AS n FROM s {TENS} GROUP BY v",
 }
 LEVELS = {"two levels": 2, "three levels": 3, "top three": 2}
 
