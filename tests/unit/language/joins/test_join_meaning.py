@@ -148,21 +148,22 @@ SELECT a.v, b.v FROM a, b WHERE unix_seconds(a.ts) div 10 = unix_seconds(b.ts) d
   IS SELECT a.v, b.v FROM a, b WHERE trunc(floor(epoch(a.ts)) / 10) = trunc(floor(epoch(b.ts)) / 10) AND a.k = b.k;
 SELECT a.v, b.v FROM a, b WHERE unix_seconds(a.ts) - unix_seconds(b.ts) BETWEEN -3 AND 5
   IS SELECT a.v, b.v FROM a, b WHERE floor(epoch(a.ts)) - floor(epoch(b.ts)) BETWEEN -3 AND 5;
-SELECT x.n, y.n FROM (SELECT k, count(*) AS n FROM a [RANGE 10 SECONDS SLIDE 10 SECONDS] GROUP BY k) AS x JOIN
-  (SELECT k, count(*) AS n FROM b [RANGE 10 SECONDS SLIDE 10 SECONDS] GROUP BY k) AS y ON x.window_start =
+SELECT x.n, y.n FROM (SELECT window, k, count(*) AS n FROM a [RANGE 10 SECONDS SLIDE 10 SECONDS] GROUP BY k) AS x JOIN
+  (SELECT window, k, count(*) AS n FROM b [RANGE 10 SECONDS SLIDE 10 SECONDS] GROUP BY k) AS y ON x.window_start =
   y.window_start AND x.k = y.k
   IS SELECT x.n, y.n FROM (SELECT k, floor(epoch(ts) / 10) AS w, count(*) AS n FROM a GROUP BY ALL) AS x JOIN (SELECT
   k, floor(epoch(ts) / 10) AS w, count(*) AS n FROM b GROUP BY ALL) AS y ON x.w = y.w AND x.k = y.k;
-SELECT a.v, y.n FROM a JOIN (SELECT k, count(*) AS n FROM b [RANGE 10 SECONDS SLIDE 10 SECONDS] GROUP BY k) AS y
+SELECT a.v, y.n FROM a JOIN (SELECT window, k, count(*) AS n FROM b [RANGE 10 SECONDS SLIDE 10 SECONDS] GROUP BY k) AS y
   ON a.ts >= y.window_start AND a.ts < y.window_end AND a.k = y.k
   IS SELECT a.v, y.n FROM a JOIN (SELECT k, floor(epoch(ts) / 10) AS w, count(*) AS n FROM b GROUP BY ALL) AS y ON
   floor(epoch(a.ts) / 10) = y.w AND a.k = y.k;
-SELECT b.v, y.n FROM b ASOF JOIN (SELECT k, count(*) AS n FROM a [RANGE 10 SECONDS SLIDE 10 SECONDS] GROUP BY k)
+SELECT b.v, y.n FROM b ASOF JOIN (SELECT window, k, count(*) AS n FROM a [RANGE 10 SECONDS SLIDE 10 SECONDS] GROUP BY k)
   AS y ON y.window_end <= b.ts AND b.k = y.k AND y.window_end >= b.ts - INTERVAL 12 SECONDS
   IS SELECT b.v, y.n FROM b ASOF JOIN (SELECT k, make_timestamp((floor(epoch(ts) / 10) * 10000000 +
   10000000)::BIGINT) AS w, count(*) AS n FROM a GROUP BY ALL) AS y ON y.w <= b.ts AND b.k = y.k WHERE y.w >=
   b.ts - INTERVAL 12 SECONDS;
-SELECT a.v, y.n FROM (SELECT k, count(*) AS n FROM b [RANGE 10 SECONDS SLIDE 10 SECONDS] GROUP BY k) AS y ASOF JOIN a
+SELECT a.v, y.n FROM (SELECT window, k, count(*) AS n FROM b [RANGE 10 SECONDS SLIDE 10 SECONDS] GROUP BY k) AS y
+  ASOF JOIN a
   ON a.ts < y.window_end AND a.k = y.k
   IS SELECT a.v, y.n FROM (SELECT k, make_timestamp((floor(epoch(ts) / 10) * 10000000 + 10000000)::BIGINT) AS w,
   count(*) AS n FROM b GROUP BY ALL) AS y ASOF JOIN a ON a.ts < y.w AND a.k = y.k;
