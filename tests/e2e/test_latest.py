@@ -158,7 +158,7 @@ def test_wrong_requests_say_what_to_do(tmp_path: Path) -> None:
     wrong = millrace("latest", "state", "prices", "--key", "sybmol=A", "venue=1", folder=tmp_path)
     assert wrong.returncode == 2 and '"sybmol" is no column of the key, which is symbol, venue' in wrong.stderr
     wrong = millrace("latest", "state", "prices", "--staleness", folder=tmp_path)
-    assert wrong.returncode == 2 and "while a run is at work" in wrong.stderr
+    assert wrong.returncode == 2 and "a run that is at work" in wrong.stderr
 
 
 @pytest.mark.parametrize("command", [["serve"], ["run", "--serve", "0"]])
