@@ -105,10 +105,11 @@ def _strict(after: Sequence[int], within: Sequence[int], given: WrittenJoin, pos
             raise _untimed(each, place)
     example = _comparison(found, answered)
     where = f"MATCH_CONDITION ({example}) before USING" if given.clauses[position - 1].using else f"ON {example}"
-    if not after and within:
+    if within and min(after, default=1) > 0:
         raise QueryError(
             f'the as-of join looks for rows of "{found.qualifier}" after those of "{answered.qualifier}"',
-            hint=f"It takes the last one before: write {example}.",
+            hint=f"It takes the last one before: write {example}. All rows that come soon after are those of a join: "
+            "JOIN ... ON y.ts BETWEEN x.ts AND x.ts + INTERVAL 5 MINUTES.",
             place=place,
         )
     if len(after) != 1 or after[0] not in (0, -1):
