@@ -130,7 +130,7 @@ def test_borrowed_sessions_are_those_of_spark_itself_on_spark(spark_session: Any
     given = [{**row, "ts": row["ts"].replace(microsecond=0)} for row in INPUTS["b"]]
     asked = "count(*) AS n, percentile_approx(v, 0.5) AS middle FROM b GROUP BY k, session_window(ts, '2 seconds')"
     found = Host("virtual").run(
-        f"{STREAMS} CREATE QUERY q AS SELECT k, {asked};", {"b": pieces(given, seed=7, count=5)}
+        f"{STREAMS} CREATE QUERY q AS SELECT window, k, {asked};", {"b": pieces(given, seed=7, count=5)}
     )["q"]
     spark_session.createDataFrame(pieces(given, seed=7, count=1)[0].to_pandas()).createOrReplaceTempView("b")
     stock = spark_session.sql(f"SELECT k, session_window.start window_start, session_window.end window_end, {asked}")

@@ -17,7 +17,7 @@ from tests.e2e.commands import COMMAND, environment, wait_for
 pytestmark = pytest.mark.slow
 
 STREAM = "CREATE STREAM s (k STRING, ts TIMESTAMP) TIMESTAMP BY ts ORDERED FROM csv OPTIONS (path 'in');\n"
-COUNTS = "CREATE QUERY counts AS SELECT count(*) AS n FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts];\n"
+COUNTS = "CREATE QUERY counts AS SELECT window, count(*) AS n FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts];\n"
 Said = Callable[[], tuple[str, str]]
 
 

@@ -17,11 +17,11 @@ from tests.e2e.scripts import SCRIPT, add_file, expected, project, results
 pytestmark = pytest.mark.slow
 
 WRONG_SCRIPTS = {
-    "an unknown column": ("SELECT k,", "SELECT kk,", 'column "kk" does not exist'),
+    "an unknown column": ("window, k,", "window, kk,", 'column "kk" does not exist'),
     "an unclosed bracket": ("WA ts]", "WA ts", '"[" is never closed'),
     "a missing file": ("path 'in'", "path 'elsewhere'", 'the path "elsewhere" of stream "links" is not there'),
     "an unbounded aggregate": ("[RANGE 1 MINUTE SLIDE 1 MINUTE WA ts]", "", "an aggregate without a window"),
-    "a misspelt keyword": ("SELECT k,", "SELEC k,", 'Did you mean "SELECT"?'),
+    "a misspelt keyword": ("SELECT window,", "SELEC window,", 'Did you mean "SELECT"?'),
     "an unknown format": ("FROM csv", "FROM cvs", '"cvs"'),
     "an unknown option": ("max_files_per_trigger", "max_file", 'no option "max_file"'),
 }
@@ -37,6 +37,7 @@ def refused(ran: subprocess.CompletedProcess[str], code: int, fact: str) -> None
 @pytest.mark.parametrize("case", WRONG_SCRIPTS)
 def test_a_wrong_script_is_refused_before_anything_runs(case: str, tmp_path: Path) -> None:
     old, new, fact = WRONG_SCRIPTS[case]
+    assert old in SCRIPT
     script = project(tmp_path, SCRIPT.replace(old, new))
     refused(millrace("run", script, "--on", "local", "--until-end", folder=tmp_path), 2, fact)
     assert results(tmp_path) == []

@@ -142,7 +142,7 @@ def test_rows_that_progress_by_a_number_give_the_same_on_spark(spark_session: An
     chosen = ("sliding", "sessions", "div", "quotients", "until", "as of")
     queries = "".join(f"CREATE QUERY q{place} AS {CASES[name][0]};\n" for place, name in enumerate(chosen))
     days = "CREATE STREAM d (day DATE) TIMESTAMP BY day DISORDER INTERVAL 5 DAYS FROM iterable;"
-    queries += "CREATE QUERY days AS SELECT count(*) AS c FROM d [RANGE 7 DAYS SLIDE 7 DAYS];"
+    queries += "CREATE QUERY days AS SELECT window_start, count(*) AS c FROM d [RANGE 7 DAYS SLIDE 7 DAYS];"
     dated = pa.table({"day": pa.array([row["n"] for row in A], pa.int32()).cast(pa.date32())})
     answers = Host("spark", lambda: spark_session).run(f"{NUMBERED} {days} {queries}", {**INPUTS, "d": dated})
     for place, name in enumerate(chosen):
