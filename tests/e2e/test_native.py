@@ -106,7 +106,7 @@ def test_results_are_a_streaming_data_frame_with_each_row_once(tmp_path: Path, s
     stream = net.stream("s", "v INT, ts TIMESTAMP", time="ts", source="csv", path=str(tmp_path / "in"))
     net.query("q", stream.select("v", double="v * 2"), sink="parquet", path=str(tmp_path / "out"))
     net.query("kept", stream.select("v"))
-    frame = net.dataframe("q").where("v > 1")
+    frame = net.dataframe("q", spark_session).where("v > 1")
 
     def relayed(number: int) -> list[int]:
         (tmp_path / "in" / f"{number}.csv").write_text(
@@ -123,6 +123,19 @@ def test_results_are_a_streaming_data_frame_with_each_row_once(tmp_path: Path, s
         net.dataframe("kept")
     with pytest.raises(RequestError, match='there is no query "none"'):
         net.dataframe("none")
+
+
+def test_results_are_read_by_a_session_that_knows_no_names_of_sources(tmp_path: Path, spark_session: Any) -> None:
+    """As those of Spark Connect and of Declarative Pipelines do not."""
+    named = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
+    net = mr.Network()
+    stream = net.stream("s", "v INT, ts TIMESTAMP", time="ts", source="csv", path=str(tmp_path / "in"))
+    net.query("q", stream.select("v"), sink="parquet", path=str(tmp_path / "out"))
+    spark_session.conf.set(named, "false")
+    try:
+        assert net.dataframe("q", spark_session).schema.names == ["v"]
+    finally:
+        spark_session.conf.set(named, "true")
 
 
 def paced_source(steps: list[list[list[int]]]) -> type:

@@ -266,11 +266,12 @@ class Network:
         self._statements.accept(query_text(name, relation.sql, sink, options, settings or {}, access))
         return self
 
-    def dataframe(self, query: str) -> Any:
+    def dataframe(self, query: str, session: Any = None) -> Any:
         """The results of a query whose sink is parquet, as a streaming DataFrame for a pipeline of Spark's.
 
         The network runs beside the pipeline, by `run` or by the command line, on any host. What reads the DataFrame
-        with a checkpoint of its own has each result once.
+        with a checkpoint of its own has each result once. `session` is the one to read with, of Spark Connect too;
+        without it that of this process, or a new one.
         """
         # Imported here: only programs with DataFrames need Spark.
         from millrace.hosts.spark.sink.result_frames import result_frame
@@ -278,7 +279,7 @@ class Network:
         known = {each.name: each for each in self.bound().queries}
         if query not in known:
             raise unknown_query(query, known)
-        return result_frame(spark_session(), known[query])
+        return result_frame(session or spark_session(), known[query])
 
     def bound(self) -> QueryNetwork:
         """The network's plan."""

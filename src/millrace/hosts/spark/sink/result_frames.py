@@ -10,6 +10,9 @@ from millrace.hosts.sinks.sinks import sink_folder
 from millrace.hosts.spark.source.native_streams import spark_schema
 from millrace.plan.nodes.query_network import Query
 
+_NAMED_SOURCES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
+"""Where this is not set, as in a session of Spark Connect, Spark refuses sources with a name."""
+
 
 def result_frame(session: SparkSession, query: Query) -> DataFrame:
     """The results of a query that writes parquet, as they are committed.
@@ -24,4 +27,6 @@ def result_frame(session: SparkSession, query: Query) -> DataFrame:
         )
     folder = make_folder(sink_folder(query.sink), f'the path of sink "{query.sink.name}"').resolve()
     reader = session.readStream.schema(spark_schema(query.root.schema)).format("parquet")
-    return reader.name(f"millrace_{query.name}").load(str(folder))
+    if session.conf.get(_NAMED_SOURCES, "false") == "true":
+        reader = reader.name(f"millrace_{query.name}")
+    return reader.load(str(folder))
