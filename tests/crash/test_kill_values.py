@@ -17,7 +17,7 @@ from millrace.language import parse_network
 from tests.crash.kills import Kill, killing
 from tests.crash.spark_by_hand import Disk, SparkByHand, forget, killing_here
 from tests.crash.test_matrix import LOG, STAGE
-from tests.e2e.commands import RunOn, millrace, millrace_process
+from tests.e2e.commands import RunOn, Started, millrace, millrace_process
 
 SCRIPT = """
 CREATE STREAM orders (
@@ -123,8 +123,9 @@ def test_a_killed_run_over_nested_files_gives_what_duckdb_does(on: str, tmp_path
     script = project(tmp_path)
     run = ["run", script.name, "--on", on, "--checkpoint", "state", "--until-end"]
     run += ["--commit-interval", "1 millisecond"] if on == "local" else []
-    with killing(ON_HOSTS[on]) as struck:
-        millrace_process(*run, folder=tmp_path)
+    # With its Java process it is killed as a group, so it has one of its own.
+    with killing(ON_HOSTS[on]) as struck, Started(*run, folder=tmp_path) as killed:
+        killed.process.communicate(timeout=300)
     assert struck()
     ended = millrace(*run, folder=tmp_path) if on == "local" else millrace_process(*run, folder=tmp_path)
     assert ended.returncode == 0, ended.stderr
