@@ -75,6 +75,7 @@ parse_url(u, 'PATH')|parse_url(u, 'QUERY')|parse_url(u, 'REF')|parse_url(u, 'PRO
 parse_url(u, 'AUTHORITY')|parse_url(u, 'USERINFO')|parse_url(u, 'QUERY', 'x')
 """
 NUMBERS = """
+CAST(-2147483648 AS INT) % (k - k - 1)|CAST(-2147483648 AS INT) div (k - k - 1)|mod(-9223372036854775807 - 1, k - k - 1)
 sign(x)|sign(i)|sign(d)|abs(i)|abs(d)|abs(x)|mod(i, k)|mod(d, 7)|mod(n, k)|x % y|pmod(i, k)|pmod(i, -7)|pmod(x, y)
 pmod(d, 3)|pmod(n, 5)|div(i, k)|i div k|bround(x, 1)|bround(d, 1)|bround(d)|bround(i, -1)|rint(x)|floor(y)|ceil(d)
 sqrt(x)|cbrt(x)|hypot(x, y)|hypot(i, k)|power(y, 2)|power(x, k)|exp(y)|expm1(y)|ln(x)|log(x)|log(2, x)|log(k, y)

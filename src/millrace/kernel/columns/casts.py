@@ -303,6 +303,8 @@ def remainder(left: Value, right: Value) -> Value:
         return decimals.remainder(left, divisor)
     if pa.types.is_floating(left.type) or pa.types.is_floating(divisor.type):
         return _float_remainder(double(left), double(divisor))
+    # Nothing is left by 1 either; the least number divided by -1 would not fit, and leave itself.
+    divisor = pc.if_else(pc.equal(divisor, -1), pa.scalar(1, divisor.type), divisor)
     return pc.subtract(left, pc.multiply(pc.divide(left, divisor), divisor))
 
 

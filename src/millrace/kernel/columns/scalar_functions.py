@@ -72,8 +72,11 @@ def _fraction(left: Value, right: Value) -> Value:
 def _whole(left: Value, right: Value) -> Value:
     if pa.types.is_decimal(left.type):
         return decimals.whole_quotient(left, nonzero(right))
-    quotient = pc.divide(left, nonzero(right))
-    return pc.cast(pc.trunc(quotient) if pa.types.is_floating(quotient.type) else quotient, pa.int64())
+    if pa.types.is_floating(left.type) or pa.types.is_floating(right.type):
+        return pc.cast(pc.trunc(pc.divide(left, nonzero(right))), pa.int64())
+    number, divisor = pc.cast(left, pa.int64()), pc.cast(nonzero(right), pa.int64())
+    # Arrow gives 0 for the least number by -1.
+    return pc.if_else(pc.equal(divisor, -1), pc.negate(number), pc.divide(number, divisor))
 
 
 def _null_safe_equal(left: Value, right: Value) -> Value:
