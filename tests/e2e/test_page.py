@@ -97,6 +97,7 @@ class opened:
         self._context.set_default_timeout(PATIENCE)
         self._said: list[str] = []
         self._asked: list[str] = []
+        self._missing: list[str] = []
         self._own = shop.server.url
         self.page = self._context.new_page()
         self.page.on(
@@ -104,6 +105,7 @@ class opened:
         )
         self.page.on("pageerror", lambda each: self._said.append(str(each)))
         self.page.on("request", lambda each: self._asked.append(each.url))
+        self.page.on("response", lambda each: self._missing.append(each.url) if each.status == 404 else None)
         self.page.goto(shop.server.page)
 
     def __enter__(self) -> Any:
@@ -113,8 +115,10 @@ class opened:
 
     def __exit__(self, *_: object) -> None:
         self._context.close()
-        # A refusal, and a server that has gone, are no errors of the page.
-        known = ("ERR_CONNECTION", "ERR_INCOMPLETE", "status of 400")
+        # A refusal, a server that has gone, and a look at a query just when it is dropped are no errors of the page.
+        known = ("ERR_CONNECTION", "ERR_INCOMPLETE", "status of 400", "status of 404")
+        of_queries = ("/page/results/", "/staleness/", "/latest/")
+        assert [url for url in self._missing if not any(part in url for part in of_queries)] == []
         errors = [each for each in self._said if not any(words in each for words in known)]
         assert errors == []
         assert [url for url in self._asked if not url.startswith(self._own)] == []
