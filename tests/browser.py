@@ -27,12 +27,12 @@ def _installed() -> str:
     if (found := _program()) is not None:
         return found
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        pytest.skip("no Chromium: install the package chromium, or run as root on Debian, which installs it")
+        pytest.skip("no Chromium; runs where it is installed, or as root on Debian, which installs it")
     done = subprocess.run(
         ["apt-get", "install", "-y", "--no-install-recommends", "chromium"], capture_output=True, text=True, check=False
     )
     if (found := _program()) is None:
-        pytest.skip(f"no Chromium: apt-get could not install it: {done.stderr.strip()[-200:]}")
+        pytest.skip(f"no Chromium: {done.stderr.strip()[-200:]}; runs where it is installed, or apt-get can install it")
     return found
 
 

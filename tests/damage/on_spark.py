@@ -47,6 +47,7 @@ def _run(session: SparkSession, folder: Path, name: str, files: Iterable[int], e
         SparkRun(changes.network, options, changes=changes, session=session).run()
     except MillraceError as error:
         return str(error)
+    # Any other error is the finding: the damage was not answered with a message of ours.
     except Exception:
         return traceback.format_exc()
     return ""

@@ -127,6 +127,7 @@ def json_schema(lines: bytes, unfit: Callable[[pa.Schema], int]) -> pa.Schema:
 
     `unfit` counts the rows that do not fit a schema.
     """
+    # Arrow refuses a key whose values are of several kinds; such lines are looked at below, key by key.
     with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
         found = pyarrow.json.read_json(
             pa.BufferReader(lines), read_options=pyarrow.json.ReadOptions(block_size=len(lines) + 1)
