@@ -287,6 +287,8 @@ class KafkaSource(Source):
             "topic.metadata.refresh.interval.ms": 5000,
             # A broker answers one request at a time: a wait at the end of one partition delays the others.
             "fetch.wait.max.ms": 20,
+            # When it has fetched enough for now, the client looks again after so long: by default a second.
+            "fetch.queue.backoff.ms": 10,
         }
         return opened(self._kafka.Consumer, {**own, **client_settings(self.options, self._complaints)}, self._owner)
 
