@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from millrace.plan.explain.join_labels import join_notes, names_of, unit_of
 from millrace.plan.explain.time_text import interval_text
 from millrace.plan.nodes import aggregate_nodes as windows
-from millrace.plan.nodes import relational_nodes as relational
 from millrace.plan.nodes.join_nodes import Following, Join, RowsJoin
 from millrace.plan.nodes.node import Node
-from millrace.plan.nodes.update_nodes import AnyQueue, AnyUpdateJoin, MarkedAggregate, WindowQueue
 
 
 def state_text(node: Node, options: Mapping[str, str]) -> str:
@@ -22,21 +20,9 @@ def state_text(node: Node, options: Mapping[str, str]) -> str:
             return _limited("the rows of its windows, per key", options)
         case Following():
             return _following(node, options)
-        case AnyUpdateJoin():
-            return "the latest row of each key and input, while it can match"
-        case WindowQueue():
-            return "the rows of windows that wait, by key"
-        case AnyQueue():
-            return "the rows that wait"
-        case MarkedAggregate():
-            return "a partial result per group of the windows that the queue has committed to"
         case windows.Aggregate():
             return _window(node.window, options)
-        case relational.RollUp():
-            return "the bound of each group"
-        case relational.Distinct() | relational.Rank() | relational.OrderByTime() | relational.Numbered():
-            return "rows until the bound passes their time"
-    return ""
+    return node.state_words
 
 
 def _following(node: Following, options: Mapping[str, str]) -> str:

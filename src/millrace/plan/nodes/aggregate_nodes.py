@@ -11,6 +11,8 @@ import pyarrow as pa
 from millrace.kernel.aggregates.functions import result_type
 from millrace.kernel.aggregates.functions.function import Parameter
 from millrace.kernel.aggregates.functions.user_aggregates import UserAggregate
+from millrace.kernel.aggregates.panes.clock_windows import clock_windows
+from millrace.kernel.aggregates.panes.window_geometry import CalendarWindows, DividedWindows, Instants, WindowGeometry
 from millrace.kernel.columns.expressions import Expression
 from millrace.kernel.elements import TIMESTAMP
 from millrace.plan.nodes.node import Keys, OneInput, columns_of
@@ -29,6 +31,13 @@ class AnyWindow:
     """What a refusal calls it."""
     is_same_for_groups: ClassVar[bool] = False
     """True if windows do not depend on the rows of a group, so that rows can be reduced to panes."""
+    has_one_result: ClassVar[bool] = True
+    """True if a window gives one result per group; if not, results belong to rows."""
+
+    @property
+    def geometry(self) -> WindowGeometry:
+        """Where windows begin and end; those that follow the rows of single groups have no geometry of their own."""
+        return Instants()
 
     @property
     def bounds_type(self) -> pa.DataType | None:
@@ -54,6 +63,10 @@ class Window(AnyWindow):
     is_same_for_groups: ClassVar[bool] = True
 
     @property
+    def geometry(self) -> WindowGeometry:
+        return WindowGeometry(self.range, self.slide, self.origin)
+
+    @property
     def bounds_type(self) -> pa.DataType | None:
         return _bounds_type(self.unit)
 
@@ -74,6 +87,10 @@ class ClockWindow(AnyWindow):
     sql_name: ClassVar[str] = "a window by the clock of a zone"
     is_same_for_groups: ClassVar[bool] = True
 
+    @property
+    def geometry(self) -> WindowGeometry:
+        return clock_windows(self.range, self.slide, self.origin, self.zone, months=self.months)
+
 
 @dataclass(frozen=True)
 class CalendarWindow(AnyWindow):
@@ -82,6 +99,10 @@ class CalendarWindow(AnyWindow):
     every: Literal["month", "quarter", "year"]
     sql_name: ClassVar[str] = "a window of the calendar"
     is_same_for_groups: ClassVar[bool] = True
+
+    @property
+    def geometry(self) -> WindowGeometry:
+        return CalendarWindows({"month": 1, "quarter": 3, "year": 12}[self.every])
 
 
 @dataclass(frozen=True)
@@ -93,6 +114,10 @@ class DividedWindow(AnyWindow):
     unit: Unit = field(default="time", repr=False)
     sql_name: ClassVar[str] = "a window by a quotient"
     is_same_for_groups: ClassVar[bool] = True
+
+    @property
+    def geometry(self) -> WindowGeometry:
+        return DividedWindows(self.tick, self.count)
 
     @property
     def bounds_type(self) -> pa.DataType | None:
@@ -142,6 +167,7 @@ class TrailingWindow(AnyWindow):
     range: int | None
     unit: Unit = "time"
     sql_name: ClassVar[str] = "a window that ends at each row"
+    has_one_result: ClassVar[bool] = False
 
     @property
     def bounds_type(self) -> pa.DataType | None:
@@ -157,6 +183,7 @@ class PartitionedRows(AnyWindow):
 
     rows: int
     slide: int | None = None
+    has_one_result: ClassVar[bool] = False
 
     @property
     def bounds_type(self) -> pa.DataType | None:
@@ -208,6 +235,7 @@ class Aggregate(OneInput):
     keys: tuple[tuple[str, Expression], ...]
     aggregations: tuple[Aggregation, ...]
     where: Expression | None = None
+    depends_on: ClassVar[tuple[str, ...]] = ("panes", "state_limit")
 
     @property
     def schema(self) -> pa.Schema:

@@ -55,6 +55,7 @@ class Join(AnyJoin):
     residual: Expression | None = None
     time: JoinTime = "max"
     joint: bool = False
+    depends_on: ClassVar[tuple[str, ...]] = ("alpha",)
 
     def expressions(self) -> tuple[Expression, ...]:
         return () if self.residual is None else (self.residual,)
@@ -78,6 +79,7 @@ class RowsJoin(AnyJoin):
     sides: tuple[RowsSide, RowsSide]
     residual: Expression | None = None
     tells_rows_apart: ClassVar[bool] = True
+    depends_on: ClassVar[tuple[str, ...]] = ("state_limit",)
     sql_name: ClassVar[str] = "a join by ROWS"
 
     def expressions(self) -> tuple[Expression, ...]:
@@ -110,7 +112,9 @@ class Following(AnyJoin):
     strict: bool = False
     outer: bool = False
     tells_rows_apart: ClassVar[bool] = True
+    depends_on: ClassVar[tuple[str, ...]] = ("state_limit",)
     sql_name: ClassVar[str] = "an as-of join or a sequence"
+    no_update = ("SEQ MODE CHRONICLE", "it uses each row once, and an update query leaves rows out")
 
     def matched_by(self, position: int) -> Sequence[str]:
         return self.keys[position]

@@ -4,7 +4,7 @@ Rules:
 - What is true of a node type stands with it: what it reads, which columns it gives, how its rows must be spread. A new
   node type answers these questions in its own class.
 - Two tables stand elsewhere: which kernel operator carries out a node (physical/operator_choice.py), and the words for
-  it (explain/labels.py).
+  its fields (explain/labels.py).
 - The repr of a node is part of the name of its operator, by which saved state is found again: classes and fields keep
   their names.
 """
@@ -22,6 +22,9 @@ from millrace.kernel.columns.expressions import Expression
 
 Keys = tuple[str, ...]
 
+UNTIL_THEIR_TIME = "rows until the bound passes their time"
+"""What most operators keep, in words."""
+
 
 class Node(ABC):
     """A part of a query's tree: rows, made of the rows of its children."""
@@ -29,8 +32,23 @@ class Node(ABC):
     is_row_wise: ClassVar[bool] = False
     """True if each row is made of one row of the child, or read from a stream, at once and without state."""
 
+    is_cut_below: ClassVar[bool] = False
+    """True if no rows need to meet in its operator, so that a cut for Spark goes below it."""
+
+    keeps_rows: ClassVar[bool] = True
+    """True if its operator remembers rows, where no option of the query says otherwise; row-wise ones never do."""
+
+    depends_on: ClassVar[tuple[str, ...]] = ()
+    """The options of a query, beside the order, that change what its operator is."""
+
     sql_name: ClassVar[str] = "this"
     """What a refusal calls it."""
+
+    no_update: ClassVar[tuple[str, str]] = ("", "")
+    """What has no meaning over update streams, and why, if its rows have no update key."""
+
+    state_words: ClassVar[str] = ""
+    """What it keeps, and until when, in words; "" if nothing, or if its own fields decide it."""
 
     def children(self) -> tuple[Node, ...]:
         """The nodes that it reads."""

@@ -15,7 +15,7 @@ from millrace.kernel.progress.quarantine import QUARANTINE
 from millrace.kernel.progress.released import COLUMNS
 from millrace.kernel.progress.time_contract import QUARANTINED
 from millrace.plan.nodes.endpoints import Stream
-from millrace.plan.nodes.node import Keys, Node, OneInput, SeveralInputs, columns_of, walk
+from millrace.plan.nodes.node import UNTIL_THEIR_TIME, Keys, Node, OneInput, SeveralInputs, columns_of, walk
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,7 @@ class Explode(OneInput):
     kept: Keys
     is_row_wise: ClassVar[bool] = True
     sql_name: ClassVar[str] = "explode"
+    no_update = ("explode", "a row gives several results, of which the last would replace the others")
 
     @property
     def schema(self) -> pa.Schema:
@@ -150,11 +151,15 @@ class Union(SeveralInputs):
     """
 
     truth: int | None = field(default=None, repr=False)
+    is_cut_below: ClassVar[bool] = True
+    keeps_rows: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)
 class _Ordered(OneInput):
     """A sequence of all rows, so that they must meet; with a union below it is one operator."""
+
+    state_words: ClassVar[str] = UNTIL_THEIR_TIME
 
     def operands(self) -> tuple[Node, ...]:
         return self.input.children() if isinstance(self.input, Union) else (self.input,)
@@ -173,6 +178,7 @@ class OrderByTime(_Ordered):
     """The rows as a sequence sorted by their own time."""
 
     sql_name: ClassVar[str] = "ORDER BY"
+    no_update = ("ORDER BY", "each result replaces the one before of its key, so that there is no sequence to order")
 
 
 @dataclass(frozen=True)
@@ -200,6 +206,8 @@ class Distinct(OneInput):
     """Each row once; equal rows have equal times, so a row is forgotten when the bound passes its time."""
 
     sql_name: ClassVar[str] = "DISTINCT"
+    no_update = ("DISTINCT", "a row that is left out as a repetition would not replace the one before it")
+    state_words: ClassVar[str] = UNTIL_THEIR_TIME
 
     def reads(self, wanted: Sequence[str]) -> list[list[str]]:
         return [self.column_names()]
@@ -221,6 +229,8 @@ class Rank(OneInput):
     name: str
     limit: int | None = None
     sql_name: ClassVar[str] = "a rank"
+    no_update = ("a rank", "it compares rows of different keys, which replace each other at different times")
+    state_words: ClassVar[str] = UNTIL_THEIR_TIME
 
     @property
     def schema(self) -> pa.Schema:
@@ -252,6 +262,9 @@ class Since(OneInput):
 class Released(OneInput):
     """The rows of a query, with what released each: the stream, how its promise came about, the bound and the clock."""
 
+    is_cut_below: ClassVar[bool] = True
+    keeps_rows: ClassVar[bool] = False
+
     @property
     def schema(self) -> pa.Schema:
         by_number = any(scan.stream.time.unit == "number" for scan in scans_of(self))
@@ -269,6 +282,9 @@ class Released(OneInput):
 class RollUp(OneInput):
     """The rows of a stream with a promise per group, under one bound for all: the least of the groups seen."""
 
+    keeps_rows: ClassVar[bool] = False
+    state_words: ClassVar[str] = "the bound of each group"
+
     @property
     def keeps_entry(self) -> bool:
         return self.input.keeps_entry
@@ -279,6 +295,7 @@ class Slack(OneInput):
     """The rows with a bound made of the rows alone: the greatest time so far less `slack` (004 section 2, option 2)."""
 
     slack: int
+    is_cut_below: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
@@ -286,6 +303,7 @@ class RowSlack(OneInput):
     """The same by a number of rows: the bound is the greatest time of all rows but the last `rows`."""
 
     rows: int
+    is_cut_below: ClassVar[bool] = True
 
 
 def scan_of(prefix: Node) -> Scan:

@@ -31,6 +31,10 @@ class TableJoin(OneInput):
     where: Expression | None = None
     is_row_wise: ClassVar[bool] = True
     sql_name: ClassVar[str] = "a join with a table"
+    no_update = (
+        "a join with a table by other columns than its primary key",
+        "a row may give several results, of which the last would replace the others",
+    )
 
     @property
     def gives_columns(self) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import pyarrow as pa
 
@@ -31,6 +31,7 @@ class AnyQueue(SeveralInputs):
 
     key: Keys | None
     query: str
+    state_words: ClassVar[str] = "the rows that wait"
 
     def reads(self, wanted: Sequence[str]) -> list[list[str]]:
         return [list(dict.fromkeys([*wanted, *(self.key or ())])) for _ in self.inputs]
@@ -69,6 +70,7 @@ class WindowQueue(AnyQueue):
     close: Closing = "bound"
     tick: int = 1
     truth: int | None = None
+    state_words: ClassVar[str] = "the rows of windows that wait, by key"
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,7 @@ class MarkedAggregate(Node):
 
     aggregate: Aggregate
     span: int
+    state_words: ClassVar[str] = "a partial result per group of the windows that the queue has committed to"
 
     def children(self) -> tuple[Node, ...]:
         return (self.input,)
@@ -117,6 +120,7 @@ class AnyUpdateJoin(AnyJoin):
     keys: tuple[Keys, ...]
     within: tuple[int | None, ...] = (None, None)
     residual: Expression | None = None
+    state_words: ClassVar[str] = "the latest row of each key and input, while it can match"
 
     def expressions(self) -> tuple[Expression, ...]:
         return () if self.residual is None else (self.residual,)

@@ -10,8 +10,7 @@ from __future__ import annotations
 from millrace.kernel.columns.expressions import Column
 from millrace.plan.nodes.aggregate_nodes import Aggregate, SessionWindow
 from millrace.plan.nodes.node import Node
-from millrace.plan.nodes.relational_nodes import Explode, Filter, Project, RollUp, Scan, Since, scan_of
-from millrace.plan.nodes.table_nodes import TableJoin
+from millrace.plan.nodes.relational_nodes import Project, RollUp, Scan, scan_of
 
 
 def rolled_up(node: Node) -> Node:
@@ -38,15 +37,11 @@ def groups_of(node: Aggregate) -> tuple[str, ...]:
 
 def _promises_by_group(node: Node) -> bool:
     """True if what a tree gives is promised group by group: a stream, or an aggregate by its groups."""
-    match node:
-        case Filter() | Project() | Explode() | TableJoin() | Since():
-            return _promises_by_group(node.input)
-        case Scan():
-            return bool(node.stream.time.per) and not node.outlet
-        case Aggregate():
-            return bool(groups_of(node))
-        case _:
-            return False
+    if isinstance(node, Scan):
+        return bool(node.stream.time.per) and not node.outlet
+    if isinstance(node, Aggregate):
+        return bool(groups_of(node))
+    return node.is_row_wise and all(map(_promises_by_group, node.children()))
 
 
 def _traced(prefix: Node, column: str) -> str | None:

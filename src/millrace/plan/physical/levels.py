@@ -26,10 +26,8 @@ from millrace.plan.nodes.relational_nodes import (
     Filter,
     OrderByTime,
     Project,
-    Released,
     RollUp,
     RowSlack,
-    Slack,
     Union,
     below_maps,
     scan_of,
@@ -237,7 +235,7 @@ def _is_transparent(node: Node) -> bool:
 
     Promises of groups do not cross: they are rolled up before their rows do, unless the low level brings them.
     """
-    return isinstance(node, Union | Slack | RowSlack | Released) or (isinstance(node, RollUp) and node.input.is_prefix)
+    return node.is_cut_below or (isinstance(node, RollUp) and node.input.is_prefix)
 
 
 def _count(node: Node) -> int:

@@ -9,8 +9,6 @@ import pyarrow as pa
 
 from millrace.kernel import operator_index as kernel
 from millrace.kernel.aggregates.low_level.flush_policy import FlushPolicy
-from millrace.kernel.aggregates.panes.clock_windows import clock_windows
-from millrace.kernel.aggregates.panes.window_geometry import CalendarWindows, DividedWindows, Instants, WindowGeometry
 from millrace.kernel.aggregates.partials import FunctionCall, Partials
 from millrace.kernel.columns.expressions import Column, Expression
 from millrace.kernel.progress.order import Order, TrailingRows
@@ -32,20 +30,12 @@ Method = Literal["sync_filter", "filter_order", "adaptive"]
 ALPHA = 0.05
 """The load from which on an adaptive join joins rows as they arrive, where a query does not say."""
 
-_MEANING: Mapping[type, tuple[str, ...]] = {
-    windows.Aggregate: ("panes", "state_limit"),
-    joins.Following: ("state_limit",),
-    joins.RowsJoin: ("state_limit",),
-    joins.Join: ("alpha",),
-}
-"""The options, beside the order, that change what an operator is."""
-
 
 def content_of(node: Node, options: Options, method: Method | None = None) -> object:
     """All that an operator's answer depends on; its name is made of it."""
     if node.is_prefix:
         return meaning(node)
-    further: list[object] = [options.get(each) for each in _MEANING.get(type(node), ())]
+    further: list[object] = [options.get(each) for each in node.depends_on]
     if isinstance(node, windows.Aggregate) and node.window.is_same_for_groups:
         # The rate of a stream decides too, and is not among what it means.
         further.append(pane_choice(node, options).buffered)
@@ -61,13 +51,11 @@ def is_in_order(options: Options) -> bool:
 
 def has_state(node: Node, options: Options) -> bool:
     """True if the operator of a node remembers rows; some nodes have no operator of their own."""
-    match node:
-        case relational.Union():
-            return is_in_order(options) and not relational.is_latent(node)
-        case relational.OrderByTime():
-            return not relational.is_latent(node) and method_of(node, options) is None
-        case _:
-            return not (node.is_row_wise or isinstance(node, relational.RollUp | relational.Released))
+    if relational.is_latent(node) or node.is_row_wise:
+        return False
+    if isinstance(node, relational.Union):
+        return is_in_order(options)
+    return node.keeps_rows and method_of(node, options) is None
 
 
 def operator_of(node: Node, options: Options, method: Method | None = None) -> kernel.Operator:
@@ -227,7 +215,7 @@ def partials_of(node: windows.Aggregate) -> Partials:
         )
         for each in node.aggregations
     ]
-    return Partials(_geometry(node.window), [name for name, _ in node.keys], calls)
+    return Partials(node.window.geometry, [name for name, _ in node.keys], calls)
 
 
 def low_aggregate(node: windows.Aggregate, options: Options) -> kernel.LowAggregate | None:
@@ -243,21 +231,6 @@ def pre_aggregate(exchange: Exchange) -> kernel.PreAggregate | kernel.LowAggrega
     if exchange.low_level_groups is None:
         return kernel.PreAggregate(partials)
     return kernel.LowAggregate(partials, exchange.low_level_groups, FlushPolicy.parse(FLUSH))
-
-
-def _geometry(window: windows.AnyWindow) -> WindowGeometry:
-    match window:
-        case windows.ClockWindow():
-            return clock_windows(window.range, window.slide, window.origin, window.zone, months=window.months)
-        case windows.CalendarWindow():
-            return CalendarWindows({"month": 1, "quarter": 3, "year": 12}[window.every])
-        case windows.DividedWindow():
-            return DividedWindows(window.tick, window.count)
-        case windows.Window():
-            return WindowGeometry(window.range, window.slide, window.origin)
-        case _:
-            # Windows that follow the rows of single groups have no geometry of their own.
-            return Instants()
 
 
 def _name(expression: Expression) -> str:

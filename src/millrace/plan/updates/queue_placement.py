@@ -119,7 +119,7 @@ def _placed(root: Node, name: str, options: Mapping[str, str]) -> Node:
         return root
     windows = committed(root) if mode == "update" else ()
     placement = _QueuePlacement(name, windows, _window_of(windows, name, options), mode == "append")
-    if mode == "append" and not all(isinstance(each, Scan | Filter | Project | Union) for each in walk(root)):
+    if mode == "append" and not _is_of_rows(root):
         return placement.each_stream(root)
     return placement.tree(root)
 

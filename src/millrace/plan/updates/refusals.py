@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from millrace.errors import Place, RequestError
-from millrace.plan.nodes.join_nodes import Following, RowsJoin
+from millrace.plan.nodes.join_nodes import RowsJoin
 from millrace.plan.nodes.node import Node
-from millrace.plan.nodes.relational_nodes import Distinct, Explode, OrderByTime, Rank, Scan
-from millrace.plan.nodes.table_nodes import TableJoin
+from millrace.plan.nodes.relational_nodes import Scan
 
 APPEND = "read with WITH (queue = 'append'), which answers over all rows"
 """What to do instead, after "let the query"."""
@@ -40,25 +37,12 @@ def not_yet(what: str, node: Node, instead: str) -> NoUpdateSemantics:
     return NoUpdateSemantics(f"{what} is not supported yet over update streams", hint=hint, node=node)
 
 
-_WHY: Mapping[type[Node], tuple[str, str]] = {
-    OrderByTime: ("ORDER BY", "each result replaces the one before of its key, so that there is no sequence to order"),
-    Distinct: ("DISTINCT", "a row that is left out as a repetition would not replace the one before it"),
-    Rank: ("a rank", "it compares rows of different keys, which replace each other at different times"),
-    Explode: ("explode", "a row gives several results, of which the last would replace the others"),
-    TableJoin: (
-        "a join with a table by other columns than its primary key",
-        "a row may give several results, of which the last would replace the others",
-    ),
-    Following: ("SEQ MODE CHRONICLE", "it uses each row once, and an update query leaves rows out"),
-}
-
-
 def refusal(node: Node) -> NoUpdateSemantics:
     """Why rows of a node have no update key."""
     if isinstance(node, RowsJoin):
         return not_yet("a join by ROWS", node, "Join without a window, or with [RANGE 5 MINUTES]")
     if not isinstance(node, Scan):
-        return meaningless(*_WHY[type(node)], node)
+        return meaningless(*node.no_update, node)
     name = node.name
     return NoUpdateSemantics(
         f'rows of "{name}" have no key, so that none replaces another',

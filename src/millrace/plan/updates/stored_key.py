@@ -8,25 +8,12 @@ Rules:
 
 from __future__ import annotations
 
-from millrace.plan.nodes.aggregate_nodes import (
-    WINDOW_END,
-    WINDOW_START,
-    Aggregate,
-    CalendarWindow,
-    DividedWindow,
-    InstantWindow,
-    PairWindow,
-    SessionWindow,
-    Window,
-)
+from millrace.plan.nodes.aggregate_nodes import WINDOW_END, WINDOW_START, Aggregate
 from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.query_network import Query
 from millrace.plan.nodes.relational_nodes import Filter, Project, Released
 from millrace.plan.updates.queue_placement import key_of
 from millrace.plan.updates.update_keys import first_of, held_by
-
-_ONE_RESULT = (Window, CalendarWindow, DividedWindow, SessionWindow, InstantWindow, PairWindow)
-"""Windows of which each gives one result per group; others give one per row."""
 
 
 def stored_key(query: Query) -> tuple[str, ...] | None:
@@ -46,7 +33,7 @@ def _parts(node: Node) -> list[frozenset[str]] | None:
             held = [(name, held_by(each, node.input.schema)) for name, each in node.columns]
             below = _parts(node.input)
             return below and [frozenset(name for name, column in held if column in part) for part in below]
-        case Aggregate() if isinstance(node.window, _ONE_RESULT):
+        case Aggregate() if node.window.has_one_result:
             # Windows of a group that begin together are one; so are those that end together.
             bounds = [] if node.window.bounds_type is None else [frozenset((WINDOW_START, WINDOW_END))]
             return [*(frozenset((name,)) for name, _ in node.keys), *bounds]
