@@ -110,7 +110,7 @@ class Network:
         per: str | Sequence[str] = (),
         also: Mapping[str, Extent | None] | None = None,
         partitioned_by: str | Sequence[str] = (),
-        partitions: Sequence[object] | None = None,
+        partitions: Sequence[object] | Mapping[str, str | Sequence[str]] | None = None,
         grace: Extent | None = None,
         internal: str | None = None,
         latent: bool = False,
@@ -138,10 +138,11 @@ class Network:
         `latent` stream has none. Rows are in order of `time`, or trail the greatest time by at most `disorder`, or by
         `disorder_rows` rows; or the source promises its progress by an expression, `punctuated_by`, for all rows or
         `per` group. With `partitioned_by` columns this holds in each partition; the stream waits for the first row of
-        those listed in `partitions`, and with a `grace` until one has sent so much of its time. `also` gives
-        further time columns, each with its disorder or None. Late rows can be read under the name `late_into`; with
-        `late_by_window` a row is late only if no window of a query is open for it. Under the name `quarantine_into`
-        rows can be read that are malformed, have no time or are from the future: `raw`, `file`, `line`, `reason`.
+        those listed in `partitions`, or in columns of a declared table, {"devices": "id"}, and with a `grace` until one
+        has sent so much of its time. `also` gives further time columns, each with its disorder or None. Late rows can
+        be read under the name `late_into`; with `late_by_window` a row is late only if no window of a query is open for
+        it. Under the name `quarantine_into` rows can be read that are malformed, have no time or are from the future:
+        `raw`, `file`, `line`, `reason`.
 
         Silence: `ets` is "none", "on demand", or how often Millrace advances the bound of a silent stream. A stream
         with `time` needs a `skew` or a `lull` for that, which alone mean "on demand".

@@ -71,14 +71,16 @@ def declare(statements: Iterable[Statement], known: Declarations | None = None) 
         if name in {*known.tables, *dict(tables)}:
             raise declared_twice(view.name)
     named = [each for each in statements if isinstance(each, QueryStatement) and each.name is not None]
+    all_tables = _together(known.tables, {name: bind_table(each) for name, each in tables}, dict(tables))
+    bound = {name: bind_stream(each, functions, all_tables) for name, each in streams}
     return Declarations(
-        _together(known.streams, {name: bind_stream(each, functions) for name, each in streams}, dict(streams)),
+        _together(known.streams, bound, dict(streams)),
         _together(known.sinks, {name: bind_sink(each) for name, each in sinks}, dict(sinks)),
         _together(known.aggregates, aggregates, dict(called)),
         _together(known.functions, functions, dict(called)),
         {**known.views, **{name: each.body for name, each in views}},
         {**known.queries, **{each.name.text.lower(): each.body for each in named if each.name}},
-        _together(known.tables, {name: bind_table(each) for name, each in tables}, dict(tables)),
+        all_tables,
     )
 
 

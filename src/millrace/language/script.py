@@ -279,7 +279,7 @@ def _existing(name: Name, queries: dict[str, Query]) -> Query:
 
 
 def _joined_table(name: Name, tables: dict[str, Table], queries: dict[str, Query], *, live: bool) -> str:
-    """The table of a name that some query of a running network joins."""
+    """The table of a name that some query of a running network joins, or that lists the partitions of its streams."""
     if not live:
         raise QueryError(
             "REFRESH TABLE is for a running network",
@@ -289,8 +289,8 @@ def _joined_table(name: Name, tables: dict[str, Table], queries: dict[str, Query
     joined = [each.name for each in QueryNetwork(tuple(queries.values())).tables()]
     found = tables.get(name.text.lower())
     if found is None or found.name not in joined:
-        known = f"The tables that queries join are {listed(joined)}." if joined else "No query joins a table."
-        fact = f'table "{name.text}" ' + ("does not exist" if found is None else "is not joined by any query")
+        known = f"The tables that queries use are {listed(joined)}." if joined else "No query uses a table."
+        fact = f'table "{name.text}" ' + ("does not exist" if found is None else "is not used by any query")
         raise QueryError(fact, hint=f"{did_you_mean(name.text, joined)}{known}", place=name.place)
     return found.name
 

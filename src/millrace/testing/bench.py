@@ -68,7 +68,7 @@ class Bench:
         self._streams = {stream.name: stream for stream in self.network.streams()}
         self.tables = RunTables(None, tables, {}, lambda text: None)
         self.tables.open(self.network, start)
-        self.tables.equip(self.executor.graph)
+        self.tables.equip(self.executor.graph, self.executor.ingress.values())
         self._may_be_silent = set(self._streams)
         self._pushed: set[str] = set()
         self._segments: dict[Place, pa.Table] = {}
@@ -135,13 +135,13 @@ class Bench:
             del self._segments[place]
         self.executor = Executor(physical(self.network).whole(), rows_per_step=self.executor.step_size.rows)
         self.executor.restore(saved.control, self._segments)
-        self.tables.equip(self.executor.graph)
+        self.tables.equip(self.executor.graph, self.executor.ingress.values())
 
     def refresh(self, table: str) -> None:
         """Read a table again; rows after all that were pushed so far meet it."""
         points = {name: edge.save() for name, edge in self.executor.ingress.items()}
         if self.tables.put(self.tables.read(table, self.clock.time), self.network, points):
-            self.tables.equip(self.executor.graph)
+            self.tables.equip(self.executor.graph, self.executor.ingress.values())
 
     def _push(self, stream: str, rows: Any) -> None:
         self._declared(stream)

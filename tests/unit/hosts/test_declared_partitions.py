@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ from millrace.hosts.virtual.host import VirtualRun
 from millrace.kernel.elements import NO_BOUND
 from millrace.kernel.progress.ets import clock_of_ets, ets_at
 from millrace.kernel.progress.ingress import Ingress
-from millrace.kernel.progress.time_contract import TimeContract
+from millrace.kernel.progress.time_contract import PartitionTable, TimeContract
 from millrace.language import parse_network
+from millrace.testing import Bench
 from tests.unit.hosts.spark.staged import Staged
 
 SECOND = 1_000_000
@@ -25,11 +27,15 @@ TIMESTAMP = pa.timestamp("us", tz="UTC")
 DEVICES = 100
 VALUES = f"VALUES ({', '.join(map(str, range(DEVICES)))})"
 GRACE = "GRACE INTERVAL 1 MINUTE"
+LISTED = "VALUES FROM devices (id)"
+LIST = [{"id": number} for number in [*range(DEVICES), 7, None]]
+"""Each device of the table once, one of them twice, and a row without a device."""
 SOURCES = {"iterable": "iterable REPLAY BY came", "files": "parquet OPTIONS (path 'in')"}
 
 
 def script(clause: str, source: str = "iterable") -> str:
-    return f"""CREATE STREAM s (device INT, ts TIMESTAMP, came TIMESTAMP) TIMESTAMP BY ts ORDERED
+    return f"""CREATE TABLE devices (id BIGINT, site STRING) FROM iterable;
+    CREATE STREAM s (device INT, ts TIMESTAMP, came TIMESTAMP) TIMESTAMP BY ts ORDERED
       PARTITIONED BY (device) {clause} FROM {SOURCES[source]};
     CREATE QUERY q AS SELECT window, count(*) AS n FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE WA ts];"""
 
@@ -59,18 +65,19 @@ def oracle(tables: list[pa.Table]) -> list[int]:
 
 
 def on_virtual(clause: str, folder: Path) -> tuple[int, list[int]]:
-    run = VirtualRun(parse_network(script(clause)), feeds={"s": fed()})
+    run = VirtualRun(parse_network(script(clause)), feeds={"s": fed(), "devices": LIST})
     return run.run().sources["s"].late, [row["n"] for each in run.memory["q"] for row in each.to_pylist()]
 
 
 def on_local(clause: str, folder: Path) -> tuple[int, list[int]]:
     sql = script(clause).replace(" REPLAY BY came", "")
-    run = LocalRun(parse_network(sql), RunOptions("local", "end"), feeds={"s": fed()})
+    run = LocalRun(parse_network(sql), RunOptions("local", "end"), feeds={"s": fed(), "devices": LIST})
     return run.run().sources["s"].late, [row["n"] for each in run.memory["q"] for row in each.to_pylist()]
 
 
 def cut_for_spark(clause: str, folder: Path) -> tuple[int, list[int]]:
-    staged, results = Staged(parse_network(script(clause, "files")), folder), list[dict[str, Any]]()
+    staged = Staged(parse_network(script(clause, "files")), folder, tables={"devices": LIST})
+    results: list[dict[str, Any]] = []
     for number, table in enumerate(fed()):
         if number == 3:
             staged.restart()
@@ -87,7 +94,7 @@ HOSTS = {"virtual": on_virtual, "local": on_local, "spark": cut_for_spark}
 
 @pytest.mark.slow
 @pytest.mark.parametrize("host", HOSTS)
-@pytest.mark.parametrize("clause", [VALUES, GRACE])
+@pytest.mark.parametrize("clause", [VALUES, LISTED, GRACE])
 def test_a_slow_partition_that_first_appears_late_loses_no_row(host: str, clause: str, tmp_path: Path) -> None:
     late, counts = HOSTS[host](clause, tmp_path)
     assert (late, sorted(counts)) == (0, sorted(oracle(fed())))
@@ -95,6 +102,81 @@ def test_a_slow_partition_that_first_appears_late_loses_no_row(host: str, clause
 
 def test_without_either_it_loses_them(tmp_path: Path) -> None:
     assert [HOSTS[host]("", tmp_path)[0] > 20 for host in ("virtual", "local")] == [True, True]
+
+
+# A table that changes
+
+LISTS = ([1], [1, 2], [1, 2], [1, 2, 3], [1, 2])
+"""What the table lists at first, and after each refresh."""
+SENT = (
+    [(1, 0), (1, 35)],
+    [(1, 70)],
+    [(2, 41)],
+    [(2, 75), (1, 90)],
+    [(1, 91)],
+)
+"""The rows after each, device and second of each."""
+CLOSED = ([1], [], [1], [], [1])
+"""The rows of the windows of ten seconds that close then: device 2 is waited for from the first refresh on, device 3
+from the third one on, and not after the last one."""
+WATCHED = script(LISTED).replace("1 MINUTE", "10 SECONDS")
+
+
+def sent(number: int, came: int = 0) -> pa.Table:
+    devices, seconds = zip(*SENT[number], strict=True)
+    times = pa.array([second * SECOND for second in seconds]).cast(TIMESTAMP)
+    arrivals = pa.array([came * SECOND] * len(seconds)).cast(TIMESTAMP)
+    return pa.table({"device": pa.array(devices, pa.int32()), "ts": times, "came": arrivals})
+
+
+def listed() -> Callable[[], list[dict[str, int]]]:
+    """A table that lists others each time it is read."""
+    lists = iter(LISTS)
+    return lambda: [{"id": each} for each in next(lists)]
+
+
+def closed_on_bench(folder: Path) -> list[list[int]]:
+    bench, found = Bench(WATCHED.replace(" REPLAY BY came", ""), tables={"devices": listed()}), []
+    for number in range(len(SENT)):
+        if number:
+            bench.refresh("devices")
+            bench.restart()
+        bench.push("s", sent(number))
+        found.append([row["n"] for row in bench.results("q")])
+    assert bench.metrics().sources["s"].late == 0
+    return found
+
+
+def closed_on_virtual(folder: Path) -> list[list[int]]:
+    table = "iterable REFRESH EVERY INTERVAL 10 SECONDS;"
+    came = [10, 25, 35, 45, 55]
+    feeds = {"s": [sent(number, at) for number, at in enumerate(came)], "devices": listed()}
+    run = VirtualRun(parse_network(WATCHED.replace("iterable;", table, 1)), feeds=feeds)
+    assert run.run().sources["s"].late == 0
+    closed = [(each.now, row["n"]) for each in run.deliveries for row in each.rows.to_pylist()]
+    # What the end of the stream releases came with the last rows.
+    released = [[n for now, n in closed if now == at * SECOND] for at in came]
+    return [*released[:-1], released[-1][:1]]
+
+
+def closed_as_on_spark(folder: Path) -> list[list[int]]:
+    network = parse_network(WATCHED.replace("iterable REPLAY BY came", "parquet OPTIONS (path 'in')"))
+    staged, found = Staged(network, folder, tables={"devices": listed()}), []
+    for number in range(len(SENT)):
+        if number:
+            staged.refresh("devices")
+            staged.restart()
+        rows = staged.batch({"s": [sent(number)]}, (100 + number) * SECOND).get("q", [])
+        found.append([row["n"] for row in rows])
+    assert staged.record["sources"]["s"]["late"] == 0
+    return found
+
+
+@pytest.mark.parametrize("host", [closed_on_bench, closed_on_virtual, closed_as_on_spark])
+def test_a_refreshed_table_adds_partitions_and_takes_those_away_that_have_sent_nothing(
+    host: Callable[[Path], list[list[int]]], tmp_path: Path
+) -> None:
+    assert host(tmp_path) == [*CLOSED]
 
 
 # The edge of a stream
@@ -151,6 +233,17 @@ def test_in_the_grace_a_silent_stream_trails_its_clock_by_as_much() -> None:
     assert ingress.bound == 151 and ets_at(ingress, 165) == 155, "by the lull alone"
 
 
+def test_one_that_is_no_longer_declared_counts_only_if_it_has_sent_rows() -> None:
+    ingress = edge(lull=None, declared=(("a",), ("b",), ("c",)))
+    ingress.admit(rows(("a", 100), ("b", 90)), now=100)
+    again = edge(lull=None, declared=(("a",), ("b",), ("c",)))
+    for each in (ingress, again):
+        each.restore(ingress.save())
+        each.order.declare([("a",)])
+        each.admit(rows(("a", 110)), now=110)
+        assert each.bound == 90
+
+
 # What users write
 
 
@@ -170,6 +263,24 @@ def test_partitions_are_declared_in_sql_and_in_python_alike() -> None:
     assert "in each partition of device, 3 declared, grace 5 SECONDS" in net.explain()
 
 
+def test_a_table_lists_partitions_in_sql_and_in_python_alike() -> None:
+    declared = contract("VALUES FROM Devices (ID) GRACE INTERVAL 5 SECONDS")
+    assert (declared.listed_in, declared.declared) == (PartitionTable("devices", ("id",)), ())
+    net = mr.Network().table("devices", "id BIGINT, site STRING", [])
+    net.stream(
+        "s",
+        "device INT, ts TIMESTAMP",
+        time="ts",
+        partitioned_by="device",
+        partitions={"devices": "id"},
+        grace="5 seconds",
+    )
+    net.sql("CREATE QUERY q AS SELECT device FROM s")
+    assert net.bound().streams()[0].time == declared
+    assert [each.name for each in net.bound().tables()] == ["devices"]
+    assert "in each partition of device, declared in table devices (id), grace 5 SECONDS" in net.explain()
+
+
 def test_partitions_of_several_columns_are_tuples() -> None:
     clause = "VALUES ((1, 'it''s'), ('2', NULL))"
     text = script(clause).replace("device INT", "device INT, site STRING").replace("(device)", "(device, site)")
@@ -185,6 +296,11 @@ def test_partitions_of_several_columns_are_tuples() -> None:
         ("VALUES (1, '1')", "partition '1' is listed twice"),
         ("VALUES ()", "expected a partition"),
         ("GRACE INTERVAL 0 SECONDS", "GRACE takes a positive interval"),
+        ("VALUES FROM device (id)", 'table "device" is not declared(.|\n)*Did you mean "devices"'),
+        ("VALUES FROM devices (idd)", 'column "idd" does not exist(.|\n)*Did you mean "id"'),
+        ("VALUES FROM devices (site)", '"site" of table "devices" is STRING, and "device" of the stream is INT'),
+        ("VALUES FROM devices (id, site)", "a partition has 1 value, not 2"),
+        ("VALUES FROM devices", "expected"),
     ],
 )
 def test_what_is_no_list_of_partitions_is_refused(clause: str, said: str) -> None:
@@ -198,3 +314,7 @@ def test_python_refuses_partitions_of_a_stream_without_any(given: dict[str, Any]
         mr.Network().stream("s", "device INT, ts TIMESTAMP", time="ts", **given)
     with pytest.raises(MillraceError, match="partitions takes a list"):
         mr.Network().stream("s", "device INT, ts TIMESTAMP", time="ts", partitioned_by="device", partitions="abc")
+    with pytest.raises(MillraceError, match=r'table "devices" is not declared(.|\n)*with CREATE TABLE before'):
+        mr.Network().stream(
+            "s", "device INT, ts TIMESTAMP", time="ts", partitioned_by="device", partitions={"devices": "id"}
+        )

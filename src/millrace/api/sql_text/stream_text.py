@@ -73,6 +73,8 @@ def partition_clause(columns: str | Sequence[str], partitions: object = None, gr
     (['PARTITIONED BY (link)'], ['PARTITIONED BY (host, port)'], [])
     >>> partition_clause(["host", "port"], [("it's", 1), (None, 2)], "1 minute")
     ["PARTITIONED BY (host, port) VALUES (('it''s', '1'), (NULL, '2')) GRACE INTERVAL 1 minute"]
+    >>> partition_clause("link", {"links": "id"})
+    ['PARTITIONED BY (link) VALUES FROM links (id)']
     """
     names = _listed(columns)
     if not names:
@@ -81,11 +83,14 @@ def partition_clause(columns: str | Sequence[str], partitions: object = None, gr
             raise RequestError(f"{given} needs partitioned_by", hint='Give partitioned_by="column" as well.')
         return []
     clause = f"PARTITIONED BY ({names})"
-    if partitions is not None:
+    if isinstance(partitions, Mapping) and len(partitions) == 1:
+        clause += "".join(f" VALUES FROM {table} ({_listed(held_in)})" for table, held_in in partitions.items())
+    elif partitions is not None:
         if isinstance(partitions, str) or not isinstance(partitions, Sequence) or not partitions:
             raise RequestError(
                 f'partitions takes a list of values, not "{partitions}"',
-                hint="Write partitions=['a', 'b'], or partitions=[('a', 1), ('b', 2)] where there are two columns.",
+                hint="Write partitions=['a', 'b'], or partitions=[('a', 1), ('b', 2)] where there are two columns; or "
+                "partitions={'table': 'column'}.",
             )
         clause += f" VALUES ({', '.join(map(_partition, partitions))})"
     return [clause + (f" GRACE {interval('grace', grace)}" if grace is not None else "")]

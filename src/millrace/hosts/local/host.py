@@ -317,7 +317,7 @@ class LocalRun:
             self.tables.settled()
 
     def _use_tables(self) -> None:
-        self.tables.equip(self.executor.graph)
+        self.tables.equip(self.executor.graph, self.executor.ingress.values())
         self.changes.tables = self.tables.saved()
 
     # Changes (see live_changes.py)

@@ -1,7 +1,8 @@
 """The versions of a run's tables: read, recorded, handed to operators, dropped.
 
 Rules:
-- A table is read when the first query that joins it begins, and again when it is due or asked for.
+- A table is read when the first query begins that joins it, or that reads a stream whose partitions it lists, and
+  again when it is due or asked for. Its newest version lists the partitions from then on.
 - A new version is in force for rows after all that have been seen: per source, from the first time that neither a row
   nor a bound has reached. What was processed before met the version before, on a replay too, for the record says so.
 - A refresh that fails leaves the version in force, says so, and is tried again when it is next due. A table that cannot
@@ -12,7 +13,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import SimpleQueue
@@ -24,6 +25,7 @@ from millrace.errors import MillraceError
 from millrace.hosts.tables.table_files import (
     TABLES,
     VersionRecord,
+    hand_out,
     remove_others,
     remove_versions,
     use_tables,
@@ -32,8 +34,8 @@ from millrace.hosts.tables.table_files import (
 from millrace.hosts.tables.table_reader import read_table
 from millrace.kernel.elements import NO_BOUND, Microseconds
 from millrace.kernel.graph.graph import Graph
-from millrace.kernel.joins.tables.table_join import TableJoin
 from millrace.kernel.joins.tables.table_versions import TableContents, TableVersion
+from millrace.kernel.progress.ingress import Ingress
 from millrace.plan.evolution.start_points import StreamProgress, bounds_of, unreached_points
 from millrace.plan.nodes.endpoints import Table
 from millrace.plan.nodes.query_network import QueryNetwork
@@ -105,16 +107,15 @@ class RunTables:
         versions = (each.file for known in self._versions.values() for each in known)
         return {*versions, *(name for names in self._dropped.values() for name in names)}
 
-    def equip(self, graph: Graph) -> None:
-        """Hand the versions to the operators of a graph."""
+    def equip(self, graph: Graph, edges: Iterable[Ingress]) -> None:
+        """Hand the versions to the operators of a graph, and to the edges of its streams."""
         if self._folder is not None:
-            use_tables(graph, self._folder, self.saved())
-            return
-        for node in graph.nodes.values():
-            if isinstance(node.operator, TableJoin):
-                name = node.operator.table
-                records = self._versions[name]
-                node.operator.use([TableVersion(self._contents[each.file], each.since) for each in records])
+            use_tables(graph, edges, self._folder, self.saved())
+        else:
+            hand_out(graph, edges, self._in_memory)
+
+    def _in_memory(self, name: str) -> list[TableVersion]:
+        return [TableVersion(self._contents[each.file], each.since) for each in self._versions[name]]
 
     def saved(self) -> dict[str, Any]:
         """What a checkpoint keeps of the tables, as plain data."""

@@ -9,7 +9,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from millrace.kernel.elements import Microseconds
 from millrace.kernel.graph.graph import Graph
 from millrace.kernel.joins.tables.table_join import TableJoin
 from millrace.kernel.joins.tables.table_versions import TableContents, TableVersion
+from millrace.kernel.progress.ingress import Ingress
 
 TABLES = "tables"
 """The folder of a checkpoint that keeps versions."""
@@ -66,12 +67,29 @@ def remove_others(folder: Path, named: Container[str]) -> None:
         remove_versions(folder, [name for name in files().list(folder) if name not in named])
 
 
-def use_tables(graph: Graph, folder: Path, tables: Mapping[str, Mapping[str, Any]]) -> None:
-    """Hand the versions of a checkpoint's tables, as it records them, to the operators of a graph."""
+def use_tables(graph: Graph, edges: Iterable[Ingress], folder: Path, tables: Mapping[str, Mapping[str, Any]]) -> None:
+    """Hand the versions of a checkpoint's tables, as it records them, to those who read them."""
+
+    def versions(name: str) -> list[TableVersion]:
+        return _versions(folder, name, tables[name]["key"], tables[name]["versions"])
+
+    hand_out(graph, edges, versions)
+
+
+def hand_out(graph: Graph, edges: Iterable[Ingress], versions: Callable[[str], list[TableVersion]]) -> None:
+    """Give the operators of a graph the versions of their tables, and streams the partitions that a table lists."""
     for node in graph.nodes.values():
         if isinstance(node.operator, TableJoin):
-            told = tables[node.operator.table]
-            node.operator.use(_versions(folder, node.operator.table, told["key"], told["versions"]))
+            node.operator.use(versions(node.operator.table))
+    for edge in edges:
+        if (listed := edge.contract.listed_in) is not None:
+            edge.order.declare(_partitions(versions(listed.name)[-1].contents.rows, listed.columns))
+
+
+def _partitions(rows: pa.Table, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """The partitions that a table lists, as the texts by which rows are told apart; rows with a null list none."""
+    texts = [rows.column(name).cast(pa.string()).to_pylist() for name in columns]
+    return (values for values in zip(*texts, strict=True) if None not in values)
 
 
 def _versions(folder: Path, table: str, key: Sequence[str], records: Sequence[Mapping[str, Any]]) -> list[TableVersion]:

@@ -115,7 +115,7 @@ class VirtualRun:
         first = self._next_arrival()
         self.clock.time = first if first is not None else 0
         self.tables.open(self.changes.network, self.clock.time)
-        self.tables.equip(self.executor.graph)
+        self.tables.equip(self.executor.graph, self.executor.ingress.values())
         self._due = first
         if self._sample_every is not None:
             self.clock.at(self.clock.time + self._sample_every, self._look)
@@ -228,7 +228,7 @@ class VirtualRun:
 
     def _renew(self, fresh: ReadTable) -> None:
         if self.tables.put(fresh, self.changes.network, self.points()):
-            self.tables.equip(self.executor.graph)
+            self.tables.equip(self.executor.graph, self.executor.ingress.values())
             self.tables.settled()
 
     def settle(self) -> None:
@@ -255,7 +255,7 @@ class VirtualRun:
         def take_into_use() -> None:
             self._hand_out()
             take_sinks()
-            self.tables.equip(self.executor.graph)
+            self.tables.equip(self.executor.graph, self.executor.ingress.values())
             self._streams = opened
             self._silent = SilentStreams(opened, self.clock)
             self._due = self._next_arrival()

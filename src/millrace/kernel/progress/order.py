@@ -100,6 +100,9 @@ class Order:
     def expect(self, partitions: Iterable[PartitionValues]) -> None:
         """Let the bound wait for the first rows, or the silence, of these partitions."""
 
+    def declare(self, partitions: Iterable[PartitionValues]) -> None:
+        """The same, and no longer for others that have not sent a row."""
+
     def restart_silence(self, now: Microseconds) -> None:
         """Count silence from now on."""
 

@@ -9,7 +9,7 @@ Rules:
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -70,6 +70,24 @@ class PartitionProgress:
                 unknown = END_OF_TIME if name == "least" else NO_BOUND
                 setattr(self, name, np.concatenate([getattr(self, name), np.full(len(fresh), unknown, np.int64)]))
         return np.array(numbers, np.int64)
+
+    def forget_unheard(self, but: Container[str]) -> None:
+        """Forget the parts that have sent no row, except those of these names; the others get new numbers.
+
+        >>> parts = PartitionProgress()
+        >>> parts.see(parts.numbers_of(["a", "b", "c"])[:1], np.array([7]), now=9)
+        >>> parts.forget_unheard(["c"])
+        >>> parts.names, parts.numbers_of(["c", "b"]).tolist()
+        (['a', 'c'], [1, 2])
+        """
+        kept = np.flatnonzero((self.greatest > NO_BOUND) | np.array([name in but for name in self.names], bool))
+        if len(kept) == len(self):
+            return
+        self._changed = {new for new, old in enumerate(kept.tolist()) if old in self._changed}
+        self.names = [self.names[number] for number in kept]
+        self._numbers = {name: number for number, name in enumerate(self.names)}
+        for column in _NUMBERS:
+            setattr(self, column, getattr(self, column)[kept])
 
     def see(self, codes: Integers, times: Times, now: Microseconds) -> None:
         """Note the times of rows, each of the part of that number, and when they came."""

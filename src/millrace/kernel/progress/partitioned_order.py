@@ -23,8 +23,8 @@ class Partitioned(Order):
 
     State: for each partition its least and greatest time, the clock at which its last row came, and the bound that it
     allows. A partition that turns up late does not take the bound back: its rows below the bound are late. So it may be
-    `declared`: then the bound waits for its first row. And nothing lets the bound rise before some partition has sent
-    rows over the `grace`.
+    `declared`: then the bound waits for its first row, until it is not declared any more; None if others say which
+    there are. And nothing lets the bound rise before some partition has sent rows over the `grace`.
     """
 
     def __init__(
@@ -32,17 +32,18 @@ class Partitioned(Order):
         columns: Sequence[str],
         disorder: Microseconds,
         promise: Expression | None,
-        declared: Sequence[PartitionValues] = (),
+        declared: Sequence[PartitionValues] | None = None,
         grace: Microseconds | None = None,
     ) -> None:
         super().__init__(disorder)
         self.columns = tuple(columns)
         self.promise = promise
         self.grace = grace
-        self._declared = [json.dumps(values) for values in declared]
+        self._declared: dict[str, None] | None = None
         self._partitions = PartitionProgress()
-        self._partitions.numbers_of(self._declared)
         self._shared = False
+        if declared is not None:
+            self.declare(declared)
         self._behind: Times | None = None
 
     def after(self, entering: Entering) -> Times:
@@ -112,6 +113,16 @@ class Partitioned(Order):
     def expect(self, partitions: Iterable[PartitionValues]) -> None:
         self._partitions.numbers_of([json.dumps(values) for values in partitions])
 
+    def declare(self, partitions: Iterable[PartitionValues]) -> None:
+        self._declared = dict.fromkeys(json.dumps(values) for values in partitions)
+        self._wait()
+
+    def _wait(self) -> None:
+        """Wait for all that is declared, and for nothing else that has not sent a row."""
+        if self._declared is not None and not self._shared:
+            self._partitions.forget_unheard(self._declared)
+            self._partitions.numbers_of(list(self._declared))
+
     def restart_silence(self, now: Microseconds) -> None:
         self._partitions.restart_silence(now)
 
@@ -129,7 +140,7 @@ class Partitioned(Order):
     def restore(self, saved: dict[str, Any]) -> None:
         if not self._shared:
             self._partitions.restore(saved["partitions"])
-            self._partitions.numbers_of(self._declared)
+            self._wait()
 
     def join(self, saves: Sequence[dict[str, Any]], bounds: Sequence[Microseconds]) -> Microseconds:
         """Each partition as far as any file brought it. A file's own bound knows nothing of the others' partitions."""
@@ -141,6 +152,7 @@ class Partitioned(Order):
     def _absorb(self, saves: Sequence[dict[str, Any]]) -> None:
         for text in (text for save in saves if not self._shared for text in save["partitions"]):
             self._partitions.absorb(text)
+        self._wait()
 
     def _codes(self, rows: pa.RecordBatch) -> tuple[Integers, list[int]]:
         """Each row's partition by number, and the first rows of those that are new."""

@@ -26,6 +26,14 @@ ASIDE = (LATE, QUARANTINED)
 
 
 @dataclass(frozen=True, slots=True)
+class PartitionTable:
+    """The table that lists the partitions of a stream, and its columns that hold their values."""
+
+    name: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TimeContract:
     """What a stream promises about its timestamps.
 
@@ -39,7 +47,8 @@ class TimeContract:
     the clock (see ets.py). `max_future_skew` is how far ahead a row may be. With `late_by_window` a row below the bound
     is late only if no reader has an open window for it: the outlet that an operator reads says so, and names it.
     `declared` are partitions that the stream waits for before they have sent a row; with a `grace` its bound does not
-    rise until a partition has sent rows over so much of its time, so that others may turn up.
+    rise until a partition has sent rows over so much of its time, so that others may turn up. `listed_in` is the table
+    that declares them instead: the host that reads it says which there are.
     `computed` are columns that rows get when they come, of those before them; `layout` is the order of all.
     With unit number the column is a BIGINT: all lengths are numbers too, and the clock says nothing about it.
     """
@@ -61,6 +70,7 @@ class TimeContract:
     layout: tuple[str, ...] = field(default=(), repr=False)
     late_by_window: bool = field(default=False, repr=False)
     declared: tuple[PartitionValues, ...] = field(default=(), repr=False)
+    listed_in: PartitionTable | None = field(default=None, repr=False)
     grace: Microseconds | None = field(default=None, repr=False)
     unit: Literal["time", "number"] = field(default="time", repr=False)
 
@@ -97,6 +107,7 @@ class TimeContract:
             lull=None,
             max_future_skew=None,
             declared=(),
+            listed_in=None,
             grace=None,
         )
 
@@ -111,7 +122,8 @@ class TimeContract:
             assert self.punctuation is not None
             return PerGroup(self.per, self.punctuation)
         if self.partitions:
-            return Partitioned(self.partitions, self.disorder, self.punctuation, self.declared, self.grace)
+            declared = None if self.partitions == (PARTITION,) else self.declared
+            return Partitioned(self.partitions, self.disorder, self.punctuation, declared, self.grace)
         if self.punctuation is not None:
             return Punctuated(self.punctuation)
         return Order(self.disorder) if self.rows is None else TrailingRows(self.rows)

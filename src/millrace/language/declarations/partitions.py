@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 import pyarrow as pa
 from sqlglot import exp
 
-from millrace.errors import QueryError
+from millrace.errors import QueryError, did_you_mean, listed
+from millrace.kernel.columns.sql_types import sql_name
 from millrace.kernel.elements import Microseconds
 from millrace.kernel.progress.order import PartitionValues
+from millrace.kernel.progress.time_contract import PartitionTable
 from millrace.language.expressions import typed
 from millrace.language.expressions.expression_binder import ExpressionBinder
-from millrace.language.grammar.statements import PartitionsClause
+from millrace.language.expressions.scopes import Scope
+from millrace.language.grammar.statements import Name, PartitionsClause
 from millrace.language.grammar.text.lengths import measured
 from millrace.language.grammar.text.places import place_of
+from millrace.plan.nodes.endpoints import Table
 
 
 def declared_partitions(
@@ -53,6 +57,47 @@ def _texts(nodes: Sequence[exp.Expr], columns: Sequence[str], binder: Expression
                 place=place_of(node),
             )
         yield value.value.cast(kind).cast(pa.string()).as_py()
+
+
+def listing_table(
+    clause: PartitionsClause, fields: Sequence[pa.Field], tables: Mapping[str, Table]
+) -> tuple[Table | None, PartitionTable | None]:
+    """The table of VALUES FROM, and what the stream needs of it; nothing where the clause names none."""
+    if clause.table is None:
+        return None, None
+    name, table = clause.table.text, tables.get(clause.table.text.lower())
+    if table is None:
+        known = [each.name for each in tables.values()]
+        declared = f"The tables are {listed(known)}." if known else "Declare it with CREATE TABLE before the stream."
+        raise QueryError(
+            f'table "{name}" is not declared', hint=f"{did_you_mean(name, known)}{declared}", place=clause.table.place
+        )
+    if len(clause.table_columns) != len(fields):
+        count = len(fields)
+        raise QueryError(
+            f"a partition has {count} {'value' if count == 1 else 'values'}, not {len(clause.table_columns)}",
+            hint=f'Name a column of "{table.name}" for each of {", ".join(each.name for each in fields)}.',
+            place=clause.table_columns[0].place,
+        )
+    columns = (_listing_column(each, field, table) for each, field in zip(clause.table_columns, fields, strict=True))
+    return table, PartitionTable(table.name, tuple(columns))
+
+
+def _listing_column(name: Name, field: pa.Field, table: Table) -> str:
+    """A column of a table that holds values of a column of the stream."""
+    scope = Scope(table.schema)
+    column = scope.find(name.text)
+    if column is None:
+        raise scope.unknown(name.text, name.place)
+    kind = table.schema.field(column).type
+    if kind != field.type and not (pa.types.is_integer(kind) and pa.types.is_integer(field.type)):
+        raise QueryError(
+            f'"{column}" of table "{table.name}" is {sql_name(kind)}, and "{field.name}" of the stream is '
+            f"{sql_name(field.type)}",
+            hint="Declare both with the same type.",
+            place=name.place,
+        )
+    return column
 
 
 def grace_of(clause: PartitionsClause, unit: Literal["time", "number"]) -> Microseconds | None:

@@ -13,7 +13,7 @@ from millrace.kernel.elements import PARTITION, RESERVED, TIMESTAMP
 from millrace.kernel.updates.queue_settings import LOSSLESS
 from millrace.language.declarations.computed_columns import with_computed
 from millrace.language.declarations.contracts import Attributes, bind_contract, time_clause
-from millrace.language.declarations.partitions import declared_partitions, grace_of
+from millrace.language.declarations.partitions import declared_partitions, grace_of, listing_table
 from millrace.language.declarations.query_options import BASELINE, bind_options, said, with_baselines
 from millrace.language.expressions.calls import Functions
 from millrace.language.expressions.expression_binder import ExpressionBinder
@@ -73,8 +73,8 @@ def in_zone(connector: Connector, zone: Name | None) -> Connector:
     return replace(connector, options={**connector.options, "time_zone": check_zone(zone)})
 
 
-def bind_stream(statement: StreamStatement, functions: Functions) -> Stream:
-    """The stream of a CREATE STREAM."""
+def bind_stream(statement: StreamStatement, functions: Functions, tables: Mapping[str, Table]) -> Stream:
+    """The stream of a CREATE STREAM; a table may list its partitions."""
     time = time_clause(statement)
     schema, computed = with_computed(schema_of(statement.columns), statement.columns, functions)
     schema = _with_internal_column(schema, time)
@@ -89,9 +89,12 @@ def bind_stream(statement: StreamStatement, functions: Functions) -> Stream:
     )
     binder = ExpressionBinder(scope, functions)
     contract = bind_contract(statement, time, attributes, binder)
-    if statement.partitioned is not None:
-        declared = declared_partitions(statement.partitioned, attributes.partitions, binder)
-        contract = replace(contract, declared=declared, grace=grace_of(statement.partitioned, contract.unit))
+    table = None
+    if (partitioned := statement.partitioned) is not None:
+        declared = declared_partitions(partitioned, attributes.partitions, binder)
+        fields = [schema.field(each) for each in attributes.partitions]
+        table, listing = listing_table(partitioned, fields, tables)
+        contract = replace(contract, declared=declared, listed_in=listing, grace=grace_of(partitioned, contract.unit))
     if computed:
         contract = replace(contract, computed=computed, layout=tuple(schema.names))
     replay = None if statement.replay is None else _replay(statement.replay, scope)
@@ -120,6 +123,7 @@ def bind_stream(statement: StreamStatement, functions: Functions) -> Stream:
         update_key=None if statement.update_key is None else _update_key(statement.update_key, scope, attributes),
         options=_bind_options(statement),
         quarantine_into=None if statement.quarantine_into is None else statement.quarantine_into.text,
+        partition_table=table,
     )
     check_format(found, schema, statement.name)
     return found

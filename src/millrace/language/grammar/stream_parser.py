@@ -27,7 +27,9 @@ from millrace.language.grammar.statements import (
 )
 from millrace.language.grammar.text.cursor import Cursor
 
-_VALUES_HINT = "Write VALUES (1, 2, 3), or VALUES (('a', 1), ('b', 2)) where there are two columns."
+_VALUES_HINT = (
+    "Write VALUES (1, 2, 3), or VALUES (('a', 1), ('b', 2)) where there are two columns; or VALUES FROM table (column)."
+)
 _COLUMNS_HINT = "Columns read (name TYPE, name TYPE, ...)."
 _COLUMNS_ALONE = f"{_COLUMNS_HINT} A column has a name and a type, and a comma stands before the next."
 _COMPUTED_HINT = "Write ts TIMESTAMP AS to_timestamp(day || ' ' || time, 'yyyyMMdd HHmm')."
@@ -269,13 +271,16 @@ def _ets(cursor: Cursor) -> EtsClause:
 
 
 def _partitions(cursor: Cursor) -> PartitionsClause:
-    """`(column, ...) [VALUES (value, ...)] [GRACE interval]`."""
-    first = cursor.last
-    columns, hint = _names(cursor), _VALUES_HINT
-    given = cursor.take("VALUES")
-    values = cursor.parenthesised(lambda: cursor.expression("a partition", hint), hint) if given else ()
+    """`(column, ...) [VALUES (value, ...) | VALUES FROM table (column, ...)] [GRACE interval]`."""
+    first, hint = cursor.last, _VALUES_HINT
+    clause = PartitionsClause(_names(cursor))
+    if cursor.take("VALUES", "FROM"):
+        table = cursor.name("a table", hint)
+        clause = replace(clause, table=table, table_columns=cursor.names("a column of the table", hint))
+    elif cursor.take("VALUES"):
+        clause = replace(clause, values=cursor.parenthesised(lambda: cursor.expression("a partition", hint), hint))
     grace = cursor.extent("Write GRACE INTERVAL 1 MINUTE.", _STOP) if cursor.take("GRACE") else None
-    return PartitionsClause(columns, values, grace, place=cursor.place_since(first))
+    return replace(clause, grace=grace, place=cursor.place_since(first))
 
 
 def _update_key(cursor: Cursor) -> ColumnsClause:

@@ -170,6 +170,8 @@ def _order_text(contract: TimeContract) -> str:
     if contract.partitions:
         order += f" in each partition of {', '.join(contract.partitions).replace(PARTITION, 'its source')}"
     order += f", {len(contract.declared)} declared" if contract.declared else ""
+    if (listed := contract.listed_in) is not None:
+        order += f", declared in table {listed.name} ({', '.join(listed.columns)})"
     order += f", grace {interval_text(contract.grace, contract.unit)}" if contract.grace is not None else ""
     also = [
         f"{column} {f'disorder {interval_text(length, contract.unit)}' if length else 'ordered'}"

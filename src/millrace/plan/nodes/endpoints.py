@@ -36,7 +36,8 @@ class Stream:
     """A declared stream: columns, time contract, connector, and the names of its late and its quarantined rows.
 
     `update_key` is None for a plain stream. For an update stream it names the columns whose rows of equal values update
-    each other; () if all rows do. `options` are those of the queues of queries that read it.
+    each other; () if all rows do. `options` are those of the queues of queries that read it. `partition_table` is the
+    table that lists its partitions, if its time contract names one.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Stream:
     update_key: tuple[str, ...] | None = field(default=None, repr=False)
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     quarantine_into: str | None = field(default=None, repr=False)
+    partition_table: Table | None = field(default=None, repr=False)
 
     def aside(self) -> dict[str, str]:
         """By outlet the names under which rows that were set aside can be read."""

@@ -60,8 +60,9 @@ class QueryNetwork:
         return tuple(found.values())
 
     def tables(self) -> tuple[Table, ...]:
-        """The tables that some query joins, each once."""
-        return tuple(tables_of(query.root for query in self.queries).values())
+        """The tables that some query joins, or that list the partitions of a stream, each once."""
+        listing = {each.partition_table.name: each.partition_table for each in self.streams() if each.partition_table}
+        return tuple({**listing, **tables_of(query.root for query in self.queries)}.values())
 
     def with_streams(self, streams: Mapping[str, Stream]) -> QueryNetwork:
         """The network with some of its streams replaced, by name."""

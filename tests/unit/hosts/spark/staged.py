@@ -23,6 +23,7 @@ from millrace.hosts.spark.source.wakeups import WakeupPartition, wakeup_rows
 from millrace.hosts.spark.stage.budget import TriggerPace
 from millrace.hosts.spark.stage.shipped_stage import ShippedStage
 from millrace.hosts.spark.stage.stage import _CACHED
+from millrace.hosts.tables.run_tables import RunTables
 from millrace.plan.nodes.query_network import QueryNetwork
 from millrace.plan.physical.stages import physical
 
@@ -62,12 +63,14 @@ class Staged:
         stages: int | None = None,
         pace: TriggerPace | None = None,
         took: int = 0,
+        tables: Mapping[str, Any] | None = None,
     ) -> None:
         self.folder, self.buckets, self.live = folder, tuple(buckets), live
         self.pace = pace
         self.took = took
         """How long after its clock each micro-batch is committed."""
         self.version = 0
+        self.tables = RunTables(folder, tables, {}, lambda text: None)
         self.change(network)
         self.depth = stages or self.plan.depth
         self.states = [State() for _ in range(self.depth)]
@@ -79,7 +82,14 @@ class Staged:
         """Go on by another plan."""
         self.version += 1
         self.plan = physical(network)
-        PlanLog(self.folder / "plans").write(self.version, Version(network))
+        self.tables.open(network, 0)
+        PlanLog(self.folder / "plans").write(self.version, Version(network, tables=self.tables.saved()))
+
+    def refresh(self, table: str) -> None:
+        """Read a table again, and go on by it."""
+        points = {name: {**each, "outlets": {}} for name, each in self.record.get("sources", {}).items()}
+        if self.tables.put(self.tables.read(table, 0), self.plan.network, points):
+            self.change(self.plan.network)
 
     def batch(
         self,
@@ -141,7 +151,9 @@ class Staged:
 
     def _exchanged(self, stream: str, tables: Sequence[pa.Table], scan: FileScan) -> list[Row]:
         folder, committed = str(self.folder), self.record.get("committed", 0)
-        low = StreamLowLevel(self.plan, stream, self.buckets, self.live, self.version, folder, committed)
+        low = StreamLowLevel(
+            self.plan, stream, self.buckets, self.live, self.version, folder, committed, self.tables.saved()
+        )
         index, paths = self.read[stream], []
         for table in tables:
             paths.append(str(self.folder / f"{stream}-{self.read[stream]:04d}.parquet"))

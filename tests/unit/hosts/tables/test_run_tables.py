@@ -140,12 +140,12 @@ def test_a_process_loads_a_version_once_and_lets_old_ones_go(tmp_path: Path, mon
     tables.open(known, 0)
     for _ in range(3):
         graph = physical(known).whole()
-        tables.equip(graph)
+        tables.equip(graph, ())
         joins = [node.operator for node in graph.nodes.values() if isinstance(node.operator, TableJoin)]
         assert joins and [each._versions[0].contents.rows.num_rows for each in joins] == [2] * len(joins)
     assert len(loads) == 1
     pq.write_table(pa.table({"id": [1], "name": ["c"]}), source)
     assert tables.put(tables.read("users", 1), known, points(greatest=1, bound=1))
-    tables.equip(physical(known).whole())
+    tables.equip(physical(known).whole(), ())
     kept = table_files._LOADED[f"{tmp_path}/checkpoint/tables/users"]
     assert set(kept) == {each["file"] for each in tables.saved()["users"]["versions"]}

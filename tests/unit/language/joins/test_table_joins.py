@@ -155,7 +155,7 @@ def test_refresh_names_a_table_that_queries_join() -> None:
     ).queries
     [change] = bind_changes(DECLARED, "REFRESH TABLE Users", known).changes
     assert change.table == "users"  # type: ignore[union-attr]
-    with pytest.raises(MillraceError, match='table "bots" is not joined by any query'):
+    with pytest.raises(MillraceError, match='table "bots" is not used by any query'):
         bind_changes(DECLARED, "REFRESH TABLE bots", known)
 
 

@@ -181,8 +181,8 @@ class StreamLowLevel:
         entered = scan.came if self._stream.time.kind == "external" else now
         live = (self.stream_name,) if self._measured_by_clock else ()
         graph = self.plan.low(self.stream_name)
-        use_tables(graph, Path(self.folder) / TABLES, self.tables)
         executor = Executor(graph, live=live, meter=meter)
+        use_tables(graph, executor.ingress.values(), Path(self.folder) / TABLES, self.tables)
         ingress = executor.ingress[self.stream_name]
         ingress.frozen = bool(self._stream.time.partitions) and not alone
         if before:

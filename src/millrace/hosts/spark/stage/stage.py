@@ -135,7 +135,7 @@ class Stage:
         read, place = self._plans.read(version), self.buckets.index(number)
         progress_files = ProgressFiles(Path(self.folder) / "commits")
         bucket = Bucket.new(read.plan, self.level, len(self.buckets), progress_files, version, place)
-        use_tables(bucket.executor.graph, Path(self.folder) / TABLES, read.tables)
+        use_tables(bucket.executor.graph, bucket.edges.values(), Path(self.folder) / TABLES, read.tables)
         return bucket
 
     def _restored(self, store: BucketState, number: int, manifest: dict[str, Any], version: int) -> Bucket:

@@ -60,9 +60,11 @@ class ColumnsClause(Placed):
 
 @dataclass(frozen=True)
 class PartitionsClause(ColumnsClause):
-    """`PARTITIONED BY (...) [VALUES (...)] [GRACE interval]`."""
+    """`PARTITIONED BY (...) [VALUES (...) | VALUES FROM table (...)] [GRACE interval]`."""
 
     values: tuple[exp.Expr, ...] = ()
+    table: Name | None = None
+    table_columns: tuple[Name, ...] = ()
     grace: Length | NumberOfRows | None = None
 
 
