@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from millrace.hosts.spark.commit_log.plan_log import PlanLog, Version
 from millrace.hosts.spark.exchange.rows import Row
+from millrace.hosts.spark.sink.deliveries import Deliveries
 from millrace.hosts.spark.sink.network_sink import NetworkWriter
 from millrace.hosts.spark.source.network_source import NetworkReader
 from millrace.hosts.spark.stage import stage as stages
@@ -65,11 +66,14 @@ class SparkByHand:
             Path(sink["path"]).mkdir(parents=True, exist_ok=True)
         self.depth = plans.read(1).plan.depth
         self.reader = self._reader()
+        self.deliveries = Deliveries(folder)
+        self.deliveries.resume({})
 
     def run(self) -> None:
-        """Micro-batches until there is nothing new."""
+        """Micro-batches until there is nothing new; the thread of deliveries has its turn after each of them."""
+        self.deliveries.deliver()
         while self.micro_batch():
-            pass
+            self.deliveries.deliver()
 
     def run_to_the_end(self) -> None:
         """All that is there, and then the end of every stream."""
@@ -168,4 +172,4 @@ def _output_batches(given: list[tuple[Any, ...]]) -> Iterator[pa.RecordBatch]:
 
 
 def _with_partition(message: Any, partition: int) -> Any:
-    return type(message)(partition, message.files, message.reports, message.latest)
+    return replace(message, partition=partition)

@@ -14,6 +14,7 @@ import pytest
 from millrace.hosts.sinks.writers import WriterSpec
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
 from millrace.hosts.spark.failures import CarriedError
+from millrace.hosts.spark.sink.deliveries import staged_folder
 from millrace.language import parse_network
 from tests.crash.kills import Kill
 from tests.crash.network import SCRIPT, SINKS, add_minute, expected, project, results
@@ -32,11 +33,15 @@ RECOVERY = {
     "in recovery, after the record": Kill(f"{LOG}.write", "after"),
 }
 EPOCHS = "tests.unit.hosts.kept_epochs:KeptEpochs"
+DELIVERIES = "millrace.hosts.spark.sink.deliveries:Deliveries"
 HAND_OVER = {
     "before the writer has the rows": Kill(f"{EPOCHS}.write", call=2),
     "after the writer has the rows": Kill(f"{EPOCHS}.write", "after", call=2),
-    "after the staged files are gone": Kill("millrace.hosts.spark.sink.network_sink:write_epoch", "after", call=2),
+    "before the mark that it has them": Kill(f"{DELIVERIES}._put_mark", call=2),
+    "before the staged files are gone": Kill(f"{DELIVERIES}._put_mark", "after", call=2),
+    "after the staged files are gone": Kill(f"{DELIVERIES}._deliver", "after", call=2),
     "before the record": Kill(f"{LOG}.write", call=2),
+    "after the record": Kill(f"{LOG}.write", "after", call=2),
 }
 INSIDE = {name: kill for name, kill in POINTS.items() if kill.who == "all" and not name.startswith("in recovery")}
 
@@ -121,10 +126,12 @@ def test_a_run_killed_on_the_way_to_a_writer_repeats_and_loses_nothing(kill: Kil
     (counted, *_), folder = site.network.queries, site.folder / "kept"
     options = (("folder", str(folder)), ("run", "7a"))
     spec = WriterSpec(counted.name, EPOCHS, options, counted.root.schema)
-    site.sinks[counted.name] = {"format": "arrow", "path": str(site.folder / "staged"), "writer": spec}
+    staged = staged_folder(site.folder / "state", counted.name)
+    site.sinks[counted.name] = {"format": "arrow", "path": str(staged), "writer": spec}
     with killing_here(kill):
         site.start().run()
     forget()
     site.start().run_to_the_end()
     rows = [(str(row["window_start"])[:16], row["k"], str(row["n"]), str(row["total"])) for row in kept(folder)]
     assert Counter(rows) == expected(FILES)["counts"]
+    assert list(staged.iterdir()) == []

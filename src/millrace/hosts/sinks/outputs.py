@@ -6,13 +6,11 @@ Rules:
 - With a checkpoint, staged files and their folders are synced before the epoch is committed, and the folders again
   when the files have their names: what a record names survives a power cut.
 - The name of a file depends on the epoch alone, so that publishing again changes nothing.
-- A file that is staged for a writer says itself what it is: its query may have left, or changed, when it is published.
 - Writers are opened with the first rows they are given, and closed when their query has left.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,11 +23,19 @@ from millrace.connectors.files.file_options import extension
 from millrace.connectors.files.file_writer import write_file
 from millrace.connectors.native import PLAIN_SINKS
 from millrace.connectors.sink_index import has_writer
-from millrace.hosts.checkpoint.durable_files import make_folder, note_of, read_arrow, sync_all, write_arrow
+from millrace.hosts.checkpoint.durable_files import make_folder, read_arrow, sync_all
 from millrace.hosts.checkpoint.file_system import files
 from millrace.hosts.report import Listeners
 from millrace.hosts.sinks.sinks import Sinks, sink_folder
-from millrace.hosts.sinks.writers import OpenWriters, WriterSpec, check_stores, run_name, write_epoch
+from millrace.hosts.sinks.writers import (
+    OpenWriters,
+    WriterSpec,
+    reached_now,
+    run_name,
+    stage_rows,
+    write_epoch,
+    writer_of,
+)
 from millrace.kernel.elements import Batch, user_table
 from millrace.plan.nodes.endpoints import Sink
 from millrace.plan.nodes.query_network import Query
@@ -68,9 +74,7 @@ class _WriterRows:
     def write(self, epoch: int, rows: pa.Table) -> tuple[Path, str, str]:
         spec = self.spec
         path = self.folder / f"{quote(spec.query, safe='')}-{epoch:08d}.arrow"
-        note = {"query": spec.query, "place": spec.place, "options": spec.options, "epoch": epoch}
-        told = write_arrow(path, rows.cast(spec.schema), json.dumps(note))
-        return path, f"{_FOR_WRITER}{spec.query}", told
+        return path, f"{_FOR_WRITER}{spec.query}", stage_rows(path, spec, rows)
 
 
 class Outputs:
@@ -111,6 +115,7 @@ class Outputs:
         gathering = self._gatherers(queries, renamed or {})
 
         def take_into_use() -> None:
+            self._reached = {}
             kept = {id(each.gathered) for each in gathering.values()}
             self._leaving += [each for each in self._gathering.values() if id(each.gathered) not in kept]
             self._gathering = gathering
@@ -146,12 +151,7 @@ class Outputs:
 
     def reach(self, queries: Sequence[Query], renamed: Mapping[str, str]) -> None:
         """Reach the stores of a run that is resumed as its queries say now: their addresses and users may be others."""
-        check_stores(queries)
-        self._reached = {
-            renamed.get(query.name, query.name): WriterSpec.of(query, self._opened_staging()[1])
-            for query in queries
-            if has_writer(query.sink.connector)
-        }
+        self._reached = reached_now(queries, renamed, self._opened_staging()[1])
 
     def deliver(self, results: Mapping[str, Sequence[Batch]]) -> None:
         """Take over results of the kernel."""
@@ -200,10 +200,10 @@ class Outputs:
             path = self._opened_staging()[0] / name
             if path.exists():
                 rows = read_arrow(path, self._digests.get(f"{_STAGED}/{name}"), mapped=True)
-                note = json.loads(note_of(rows))
-                options = tuple((name, value) for name, value in note["options"])
-                spec = WriterSpec(note["query"], note["place"], options, rows.schema.remove_metadata())
-                write_epoch(spec.reached_as(self._reached.get(spec.query)), note["epoch"], [path], self._writers)
+                spec = writer_of(rows)
+                spec = spec.reached_as(self._reached.get(spec.query))
+                write_epoch(spec, int(path.stem.rpartition("-")[2]), [path], self._writers)
+                files().remove(path)
         self._writers.keep([each.spec for each in self._gathering.values() if isinstance(each, _WriterRows)])
         self.sinks.answers.sweep()
 

@@ -58,8 +58,8 @@ class Sinks:
         self.queries = {query.name: query for query in queries}
         self.files = file_sinks(queries, relayed=relayed)
         """The sinks of the queries that write files."""
-        if fresh or relayed:
-            # A run of one process that is resumed asks the stores of its queries as they are now: see `Outputs.reach`.
+        if fresh:
+            # A run that is resumed asks the stores of its queries as they are now: see `reached_now`.
             check_stores(queries)
         self.memory = _memory(queries)
         """The last results of queries with a memory sink; they stay until another query has their name."""

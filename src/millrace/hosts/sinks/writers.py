@@ -2,8 +2,9 @@
 
 Rules:
 - An epoch is a checkpoint of the local host or a micro-batch of Spark. Epochs only grow; one without rows is left out.
-- Rows are staged as files before their epoch is committed, and the files removed when the writer has taken them.
-  After a kill, or an error, the last epoch is written again with the same rows.
+- Rows are staged as files before their epoch is committed; such a file says itself which writer it is for, as its
+  query may have left, or changed, by then. After a kill, or an error, the last epoch is written again with the same
+  rows.
 - One process calls a writer, one epoch after the other.
 - Whatever a writer raises is a `RunError` that names the query, the writer and the epoch. A writer that has failed is
   not used again.
@@ -24,8 +25,7 @@ import pyarrow as pa
 
 from millrace.connectors.sink_index import PYTHON_SINK, has_writer, writer_place
 from millrace.errors import MillraceError, RequestError, RunError
-from millrace.hosts.checkpoint.durable_files import make_folder, read_arrow, read_record, write_record
-from millrace.hosts.checkpoint.file_system import files
+from millrace.hosts.checkpoint.durable_files import make_folder, note_of, read_record, write_arrow, write_record
 from millrace.kernel.columns.user_functions import class_at
 from millrace.plan.nodes.query_network import Query
 from millrace.plan.updates.stored_key import stored_key
@@ -228,20 +228,35 @@ class OpenWriters:
                 writer.close()
 
 
-def write_epoch(spec: WriterSpec, epoch: int, staged: Sequence[Path], writers: OpenWriters | None = None) -> int:
-    """Call a writer with the staged rows of an epoch, remove their files, and return the number of rows.
+def reached_now(queries: Sequence[Query], renamed: Mapping[str, str], run: str) -> dict[str, WriterSpec]:
+    """The writers of a run that is resumed, as its queries say now, by the names that these had.
 
-    Without `writers` the writer is opened for this epoch alone.
+    Their stores may have other addresses and users. Refuses a store that would not take the results.
     """
-    rows = sum(read_arrow(path, mapped=True).num_rows for path in staged)
-    if rows:
-        using = writers or OpenWriters()
-        using.write(spec, epoch, _batches(staged, spec.schema))
-        if writers is None:
-            using.keep(())
-    for path in staged:
-        files().remove(path)
-    return rows
+    check_stores(queries)
+    return {
+        renamed.get(query.name, query.name): WriterSpec.of(query, run)
+        for query in queries
+        if has_writer(query.sink.connector)
+    }
+
+
+def stage_rows(path: Path, spec: WriterSpec, rows: pa.Table) -> str:
+    """Write rows for a writer as a file that says which one; its digest."""
+    note = {"query": spec.query, "place": spec.place, "options": spec.options}
+    return write_arrow(path, rows.cast(spec.schema), json.dumps(note))
+
+
+def writer_of(rows: pa.Table) -> WriterSpec:
+    """The writer that staged rows are for."""
+    note = json.loads(note_of(rows))
+    options = tuple((name, value) for name, value in note["options"])
+    return WriterSpec(note["query"], note["place"], options, rows.schema.remove_metadata())
+
+
+def write_epoch(spec: WriterSpec, epoch: int, staged: Sequence[Path], writers: OpenWriters) -> None:
+    """Call a writer with the staged rows of an epoch."""
+    writers.write(spec, epoch, _batches(staged, spec.schema))
 
 
 def _batches(staged: Sequence[Path], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

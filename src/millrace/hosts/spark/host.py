@@ -44,6 +44,7 @@ from millrace.hosts.spark.failures import LostProcesses, unwrap
 from millrace.hosts.spark.restartable_query import PATIENCE, RestartableQuery, make_active, reads_natively
 from millrace.hosts.spark.session.session import join_session, leave_session, open_session, parallelism
 from millrace.hosts.spark.session.shipped_code import ship
+from millrace.hosts.spark.sink.deliveries import Deliveries
 from millrace.hosts.spark.sink.destinations import Destinations
 from millrace.hosts.spark.sink.relay import Relays
 from millrace.hosts.spark.source.native_streams import check_native
@@ -82,6 +83,7 @@ class SparkRun:
         self._plans = PlanLog(self.folder / "plans")
         self._committed = CommitReader(self._commits, profiled=options.profile)
         self._owner = uuid4().hex
+        self._deliveries = Deliveries(self.folder, self._owner)
         self._shares_session = False
         self._lost = LostProcesses()
         self._control = RunControl(network, changes, options.control, self.folder)
@@ -118,6 +120,8 @@ class SparkRun:
         self.destinations = Destinations(self.folder, ran.queries, fresh=known is None)
         self._relays = Relays(self.session, self.folder, self.options.trigger, self.log_file)
         self._relays.take(ran.queries)
+        if known is not None:
+            self._deliveries.resume(self.destinations.reached(plan.network.queries, self.changes.renamed))
         self.memory, self.answers = self.destinations.sinks.memory, self.destinations.sinks.answers
         take_sinks = self.destinations.prepare(plan.network.queries, self.changes.renamed)
         network = self._python_streams.network(plan)
@@ -172,6 +176,7 @@ class SparkRun:
         self._manifest.write(self.folder)
         self._commits.claim(self._owner)
         ship(self.session, physical(self.network))
+        self._deliveries.use(self.destinations.writers())
         self._plans.write(self._manifest.plan, Version(self.network, self.destinations.specs, self.changes.tables))
         self._query.use(self.network, self._manifest)
 
@@ -182,6 +187,7 @@ class SparkRun:
         try:
             self._drive()
             self._look()
+            self._deliveries.drain()
             self._relays.drain()
             return self.report()
         finally:
@@ -201,6 +207,7 @@ class SparkRun:
                 leave_session(self.session)
 
     def _let_go(self) -> None:
+        self._deliveries.stop()
         self._control.close()
         if self._remove is not None:
             self._remove()
@@ -251,6 +258,7 @@ class SparkRun:
         self._serve()
         self._refresh_tables()
         self._relays.check()
+        self._deliveries.check()
         self._measure()
 
     def _measure(self) -> None:

@@ -5,7 +5,7 @@ Rules:
   (see sink/network_sink.py for all steps of a commit).
 - A record is complete: what it says of a source holds until a later record says more. Of partitions and groups it
   names the files in which they are (see progress_files.py). Its clock (`now`) is that of the look for rows, and
-  `committed` is the moment at which it was written, when all results of its batch could be seen.
+  `committed` is the moment at which it was written: results in files could be seen then, and writers be given theirs.
 - The folder also holds the mark that holds the source between two micro-batches, and the name of the run that owns the
   log: the last that has started. Another one, which a lost lock let in or left, commits nothing more.
 """
@@ -54,6 +54,12 @@ class CommitLog:
         """The last batch's record."""
         batches = self._batches()
         return self._read(batches[-1]) if batches else None
+
+    def at(self, batch: int) -> Record | None:
+        """A batch's record, if it is committed."""
+        with suppress(MissingFile):
+            return self._read(batch)
+        return None
 
     def before(self, batch: int) -> Record | None:
         """The record that the batch goes on from, also when the batch is replayed."""

@@ -1,8 +1,8 @@
 """Where results go on Spark: files, memory and console, writers of the user's own, and sinks that Spark writes.
 
 Rules:
-- Tasks write files; the commit of the sink gives them names (see network_sink.py). What is kept in memory, shown or
-  relayed goes to files in the checkpoint first, and what a writer takes is staged there; these files are removed when
+- Tasks write files; the commit of the sink gives them names (see network_sink.py). What is kept in memory, shown,
+  relayed or taken by a writer (see deliveries.py) goes to files in the checkpoint first; these files are removed when
   they have been passed on.
 - Of update queries tasks also write the latest answers, into the checkpoint, wherever the results go.
 """
@@ -23,9 +23,10 @@ from millrace.hosts.checkpoint.durable_files import sync_all
 from millrace.hosts.checkpoint.file_system import files
 from millrace.hosts.sinks.outputs import file_options
 from millrace.hosts.sinks.sinks import Sinks, sink_folder
-from millrace.hosts.sinks.writers import WriterSpec, run_name
+from millrace.hosts.sinks.writers import WriterSpec, reached_now, run_name
 from millrace.hosts.spark.commit_log.answer_index import kept_answers, write_index
 from millrace.hosts.spark.commit_log.commit_log import CommitLog, Record
+from millrace.hosts.spark.sink.deliveries import staged_folder
 from millrace.hosts.spark.sink.network_sink import clean
 from millrace.hosts.spark.sink.relay import relayed_from
 from millrace.plan.nodes.query_network import Query
@@ -94,9 +95,8 @@ class Destinations:
     def _spec(self, query: Query, *, is_new: bool) -> Spec:
         connector = query.sink.connector
         if has_writer(connector):
-            spec: Spec = {"format": "arrow", "path": str(self.folder / "staged" / query.name)}
-            spec["writer"] = WriterSpec.of(query, run_name(self.folder, fresh=self._fresh))
-            self._fresh = False
+            spec: Spec = {"format": "arrow", "path": str(staged_folder(self.folder, query.name))}
+            spec["writer"] = WriterSpec.of(query, self._run_name())
         elif is_native_sink(query.sink):
             spec = {"format": "parquet", "path": str(relayed_from(self.folder, query))}
         elif connector.format in PLAIN_SINKS:
@@ -109,6 +109,18 @@ class Destinations:
         if (key := key_of(query)) is not None:
             spec["latest"] = {"path": str(folder_of(self.folder, query.name)), "key": list(key)}
         return spec
+
+    def _run_name(self) -> str:
+        name, self._fresh = run_name(self.folder, fresh=self._fresh), False
+        return name
+
+    def writers(self) -> list[WriterSpec]:
+        """The writers among the destinations."""
+        return [spec["writer"] for spec in self.specs.values() if "writer" in spec]
+
+    def reached(self, queries: Sequence[Query], renamed: Mapping[str, str]) -> dict[str, WriterSpec]:
+        """The writers of a run that is resumed (see `reached_now`)."""
+        return reached_now(queries, renamed, self._run_name())
 
     def take_shown(self, record: Record) -> Iterator[tuple[str, pa.Table]]:
         """New rows of the queries whose results are kept in memory or shown; their files are removed."""

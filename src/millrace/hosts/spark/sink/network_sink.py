@@ -5,12 +5,14 @@
    each key.
 2. The driver syncs the disk of the checkpoint: Spark does not sync what it keeps there, its offsets and its state.
 3. The driver gives the files their final names, which are fixed by batch and partition: a replayed batch replaces its
-   files. Rows for a writer of the user's own are written by it (`NetworkWriter.commit`, from here on).
+   files (`NetworkWriter.commit`, from here on). Only those staged for writers stay as the first attempt made them: a
+   writer may have them already.
 4. The driver merges the reports into the record of the batch, with the progress of streams in files beside the log.
 5. The folders of these files are synced, and the record is written to the commit log: from then on the batch counts.
    All files of it are in place by then, and survive a power cut.
 6. Spark writes its own commit. If the process dies between 5 and 6, Spark runs the batch again, and steps 1 to 5 write
    the same files and the same record again.
+7. Meanwhile the run gives writers what is staged for them (see deliveries.py).
 """
 
 from __future__ import annotations
@@ -31,14 +33,15 @@ from pyspark.sql.types import StructType
 
 from millrace.hosts.answers.answer_files import kept_name, part_name, write
 from millrace.hosts.answers.answer_table import AnswerTable
-from millrace.hosts.checkpoint.durable_files import make_folder, sync_all, write_arrow
+from millrace.hosts.checkpoint.durable_files import make_folder, sync_all
 from millrace.hosts.checkpoint.file_system import files
-from millrace.hosts.sinks.writers import write_epoch
+from millrace.hosts.sinks.writers import stage_rows
 from millrace.hosts.spark.batch_times import Stopwatch
 from millrace.hosts.spark.commit_log.commit_log import CommitLog, Record
 from millrace.hosts.spark.commit_log.plan_log import PlanLog
 from millrace.hosts.spark.exchange.rows import REPORT_OUTPUT, unpack
 from millrace.hosts.spark.failures import carrying
+from millrace.hosts.spark.sink.deliveries import LOOK, is_behind
 from millrace.hosts.spark.sink.reports import merge
 
 Sink = Mapping[str, Any]
@@ -57,6 +60,8 @@ class TaskOutput(WriterCommitMessage):
     reports: list[Record] = field(default_factory=list)
     latest: dict[str, tuple[str, str]] = field(default_factory=dict)
     """By output a hidden file with the latest answers, and its digest."""
+    digests: dict[str, str] = field(default_factory=dict)
+    """By output that of the file that is staged for its writer."""
 
 
 class NetworkSink(DataSource):
@@ -89,9 +94,12 @@ class NetworkWriter(DataSourceStreamArrowWriter):
                     reports.append(json.loads(note))
                 else:
                     tables[output].append(unpack(blob))
-            sinks, watch = self._sinks(reports), Stopwatch()
+            sinks, watch, digests = self._sinks(reports), Stopwatch(), dict[str, str]()
             with watch("write"):
-                files = {output: self._write_output(sinks[output], parts) for output, parts in tables.items()}
+                files = {
+                    output: self._write_output(output, sinks[output], parts, digests)
+                    for output, parts in tables.items()
+                }
                 latest = {
                     output: self._write_latest(output, sinks[output]["latest"], parts)
                     for output, parts in tables.items()
@@ -99,15 +107,18 @@ class NetworkWriter(DataSourceStreamArrowWriter):
                 }
             reports.append({"metrics": {"took": watch.took}})
             context = TaskContext.get()
-            return TaskOutput(context.partitionId() if context else 0, _not_empty(files), reports, latest)
+            partition = context.partitionId() if context else 0
+            return TaskOutput(partition, _not_empty(files), reports, latest, digests)
 
     def _sinks(self, reports: Iterable[Record]) -> Mapping[str, Sink]:
         """Where results go, by the plan that the reports are of."""
         number = max((report.get("plan", 0) for report in reports), default=0)
         return PlanLog(self.folder / "plans").read(number).sinks if number else {}
 
-    def _write_output(self, sink: Sink, parts: Sequence[pa.Table]) -> tuple[str, int]:
-        """The hidden file with all of the task's rows for the output, and their number."""
+    def _write_output(
+        self, output: str, sink: Sink, parts: Sequence[pa.Table], digests: dict[str, str]
+    ) -> tuple[str, int]:
+        """The hidden file with all of the task's rows for the output, and their number; the digest of a staged one."""
         rows = pa.concat_tables(parts)
         if not rows.num_rows:
             return "", 0
@@ -115,7 +126,7 @@ class NetworkWriter(DataSourceStreamArrowWriter):
         if path.is_relative_to(self.folder):  # That of a sink was made at the start: one that was removed is an error.
             make_folder(path.parent, "the folder of results")
         if "writer" in sink:
-            write_arrow(path, rows)
+            digests[output] = stage_rows(path, sink["writer"], rows)
         else:
             self.write_file(path, sink["format"], rows, sink.get("options", {}))
         files().sync_file(path)
@@ -143,12 +154,19 @@ class NetworkWriter(DataSourceStreamArrowWriter):
             reports = [report for task in tasks for report in task.reports]
             sinks, watch = self._sinks(reports), Stopwatch()
             log = CommitLog(self.folder / "commits")
-            if self.owner is not None:
-                log.check_owner(self.owner)
+            self._check_owner(log)
+            has_writers = any("writer" in sink for sink in sinks.values())
+            while has_writers and is_behind(self.folder, batchId):
+                self._check_owner(log)
+                time.sleep(LOOK)
+            first = ((log.at(batchId) if has_writers else None) or {}).get("outputs", {})
             with watch("commit"):
                 # What Spark itself has written for this batch must be on disk before any result of it is given away.
                 files().sync_disk(self.folder)
-                outputs = {output: self._publish(output, sink, tasks, batchId) for output, sink in sinks.items()}
+                outputs = {
+                    output: self._publish(output, sink, tasks, batchId, first.get(output, {}))
+                    for output, sink in sinks.items()
+                }
                 answers: dict[str, str] = {}
                 for output, sink in sinks.items():
                     if "latest" in sink:
@@ -164,6 +182,10 @@ class NetworkWriter(DataSourceStreamArrowWriter):
             if batchId % _PRUNE_EVERY == 0:
                 log.prune()
 
+    def _check_owner(self, log: CommitLog) -> None:
+        if self.owner is not None:
+            log.check_owner(self.owner)
+
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         for task in _written(messages):
             for output, sink in self._sinks(task.reports).items():
@@ -172,25 +194,28 @@ class NetworkWriter(DataSourceStreamArrowWriter):
                 if output in task.latest:
                     files().remove(Path(sink["latest"]["path"]) / task.latest[output][0])
 
-    def _publish(self, output: str, sink: Sink, tasks: Sequence[TaskOutput], batch: int) -> dict[str, Any]:
+    def _publish(
+        self, output: str, sink: Sink, tasks: Sequence[TaskOutput], batch: int, first: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """Give the batch's files of one output their final names, and drop what an earlier attempt left.
 
-        Rows for a writer are written by it instead.
+        Of a batch that is on record by its first attempt, a writer may have the rows already: those stay.
         """
-        folder, names, rows = Path(sink["path"]), [], 0
-        if "writer" in sink:
-            staged = [folder / task.files[output][0] for task in tasks if output in task.files]
-            return {"rows": write_epoch(sink["writer"], batch, staged), "files": []}
+        folder, names, rows = Path(sink["path"]), dict[str, str](), 0
         for task in tasks:
             final = folder / f"part-{batch:08d}-{task.partition:04d}.{sink['format']}"
-            if output in task.files:
-                hidden, count = task.files[output]
+            hidden, count = task.files.get(output, ("", 0))
+            if hidden and "staged" in first:
+                files().remove(folder / hidden)
+            elif hidden:
                 files().rename(folder / hidden, final)
-                names.append(final.name)
+                names[final.name] = task.digests.get(output, "")
                 rows += count
-            elif final.exists():
+            elif final.exists() and "staged" not in first:
                 files().remove(final)
-        return {"rows": rows, "files": names}
+        if "writer" in sink:
+            return {"rows": rows, "files": [], "staged": names, **first}
+        return {"rows": rows, "files": list(names)}
 
 
 def _publish_latest(output: str, folder: Path, tasks: Sequence[TaskOutput], batch: int) -> dict[str, str]:
@@ -217,8 +242,7 @@ def clean(path: Path | str) -> None:
 
 def _folders(sinks: Iterable[Sink]) -> set[Path]:
     """The folders in which files of a micro-batch get their names."""
-    found = {sink["path"] for sink in sinks if "writer" not in sink}
-    found |= {sink["latest"]["path"] for sink in sinks if "latest" in sink}
+    found = {folder["path"] for sink in sinks for folder in (sink, sink.get("latest")) if folder is not None}
     return {Path(path) for path in found if Path(path).is_dir()}
 
 

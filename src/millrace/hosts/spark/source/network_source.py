@@ -4,7 +4,8 @@ Rules:
 - One source, not one per stream: Spark gives each Python source a process of its own, and starts them one by one.
 - The offset names the plan of a micro-batch, and says if ETS may be made for silent streams. A replay reads by that
   plan, or by a later one with which the run has begun, and makes the same ETS as the first attempt.
-- The offset also holds when the micro-batch before was committed, as its record says: then its results were delivered.
+- The offset also holds when the results of the micro-batch before could be seen: when it was committed, or when writers
+  had them.
 - A source that is held does not advance: the plan can be changed between two micro-batches.
 - The clock is read before any stream is listed: an ETS never passes a file that comes after it.
 - In a run to the end, streams end when nothing more is to be read of any: files that come later are refused.
@@ -31,6 +32,7 @@ from millrace.hosts.spark.commit_log.commit_log import CommitLog
 from millrace.hosts.spark.commit_log.plan_log import PlanLog
 from millrace.hosts.spark.exchange.rows import EXCHANGE
 from millrace.hosts.spark.failures import carrying
+from millrace.hosts.spark.sink.deliveries import visible_at
 from millrace.hosts.spark.source.followed_files import FollowedFiles
 from millrace.hosts.spark.source.low_level import StreamLowLevel
 from millrace.hosts.spark.source.stream_files import START, FileLimit, FilePartition, StreamFiles
@@ -122,7 +124,7 @@ class NetworkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 control = self.waking.next_offset(control, now, names, ends=True)
             if not new and control is start["control"]:
                 return start
-            committed = (self.commits.newest() or {}).get("committed", 0)
+            committed = visible_at(Path(self.folder), self.commits.newest() or {})
             offset = {"plan": version, "live": self.live, "committed": committed}
             return _sealed({**offset, "streams": streams, "control": control})
 
