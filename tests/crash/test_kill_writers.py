@@ -9,7 +9,7 @@ import pytest
 
 from tests.crash.kills import Kill, killing
 from tests.crash.test_kill import growing
-from tests.e2e.commands import Started, millrace, wait_for
+from tests.e2e.commands import Started, absolute, millrace, wait_for
 from tests.e2e.scripts import SCRIPT, expected, project
 from tests.postgres import database, fetched, server
 
@@ -41,7 +41,7 @@ def postgres() -> Iterator[str]:
 def to_table(folder: Path, dsn: str, files: int = 3) -> Path:
     """The project with a table for its sink."""
     sink = f"TO postgres OPTIONS (dsn '{dsn}', table 'minutes')"
-    return project(folder, SCRIPT.replace("TO csv OPTIONS (path 'out')", sink), files)
+    return absolute(project(folder, SCRIPT.replace("TO csv OPTIONS (path 'out')", sink), files))
 
 
 def rows(dsn: str) -> list[tuple[str, ...]]:
@@ -68,8 +68,9 @@ def test_a_local_run_killed_on_the_way_to_a_table_repeats_and_loses_nothing(post
 def test_a_spark_run_killed_on_the_way_to_a_table_repeats_and_loses_nothing(postgres: str, tmp_path: Path) -> None:
     dsn = database(postgres, "spark_kills")
     run = ["run", to_table(tmp_path, dsn), "--master", "local[2]", "--checkpoint", "state"]
-    # In the open transaction, and between it and the record of the micro-batch.
-    for kill in (Kill(f"{WRITER}.copy", "after"), Kill(f"{WRITER}.write", "after")):
+    # Recorded, and not handed over; in the open transaction; between it and the mark that the epoch was delivered.
+    recorded = Kill("millrace.hosts.spark.commit_log.commit_log:CommitLog.write", "after")
+    for kill in (recorded, Kill(f"{WRITER}.copy", "after"), Kill(f"{WRITER}.write", "after")):
         with killing(kill) as struck, Started(*run, "--trigger", "100 milliseconds", folder=tmp_path):
             wait_for(struck)
     ended = millrace(*run, "--until-end", folder=tmp_path)
