@@ -151,7 +151,7 @@ class Outputs:
 
     def reach(self, queries: Sequence[Query], renamed: Mapping[str, str]) -> None:
         """Reach the stores of a run that is resumed as its queries say now: their addresses and users may be others."""
-        self._reached = reached_now(queries, renamed, self._opened_staging()[1])
+        self._reached = reached_now(queries, renamed, lambda: self._opened_staging()[1])
 
     def deliver(self, results: Mapping[str, Sequence[Batch]]) -> None:
         """Take over results of the kernel."""

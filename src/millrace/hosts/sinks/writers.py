@@ -14,7 +14,7 @@ Rules:
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -228,14 +228,14 @@ class OpenWriters:
                 writer.close()
 
 
-def reached_now(queries: Sequence[Query], renamed: Mapping[str, str], run: str) -> dict[str, WriterSpec]:
+def reached_now(queries: Sequence[Query], renamed: Mapping[str, str], run: Callable[[], str]) -> dict[str, WriterSpec]:
     """The writers of a run that is resumed, as its queries say now, by the names that these had.
 
     Their stores may have other addresses and users. Refuses a store that would not take the results.
     """
     check_stores(queries)
     return {
-        renamed.get(query.name, query.name): WriterSpec.of(query, run)
+        renamed.get(query.name, query.name): WriterSpec.of(query, run())
         for query in queries
         if has_writer(query.sink.connector)
     }

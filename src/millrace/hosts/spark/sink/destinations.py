@@ -120,7 +120,7 @@ class Destinations:
 
     def reached(self, queries: Sequence[Query], renamed: Mapping[str, str]) -> dict[str, WriterSpec]:
         """The writers of a run that is resumed (see `reached_now`)."""
-        return reached_now(queries, renamed, self._run_name())
+        return reached_now(queries, renamed, self._run_name)
 
     def take_shown(self, record: Record) -> Iterator[tuple[str, pa.Table]]:
         """New rows of the queries whose results are kept in memory or shown; their files are removed."""
