@@ -9,7 +9,7 @@ import pytest
 
 from tests.crash.kills import Kill, killing
 from tests.crash.test_kill import growing
-from tests.e2e.commands import Started, millrace, wait_for
+from tests.e2e.commands import Started, absolute, millrace, wait_for
 from tests.e2e.scripts import SCRIPT, expected, project
 from tests.kafka_broker import Broker
 
@@ -31,7 +31,7 @@ def to_topic(folder: Path, broker: Broker, topic: str) -> Path:
     """The project with a topic for its sink."""
     servers = broker.bootstrap_servers
     sink = f"TO kafka OPTIONS (bootstrap_servers '{servers}', topic '{broker.create(topic, 2)}', key 'k')"
-    return project(folder, SCRIPT.replace("TO csv OPTIONS (path 'out')", sink))
+    return absolute(project(folder, SCRIPT.replace("TO csv OPTIONS (path 'out')", sink)))
 
 
 def rows(broker: Broker, topic: str) -> list[tuple[str, ...]]:
