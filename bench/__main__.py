@@ -21,6 +21,7 @@ WORKLOADS = {
     "state_bytes": "bytes of state written per checkpoint and micro-batch while the held state grows",
     "kernel_overhead": "microseconds per row and operator at k = 1, for 1 to 64 operators",
     "push_latency": "milliseconds from a window's end to its result, for rows that are pushed one by one: local",
+    "dead_partition": "seconds from a window's end to its result when a partition of its stream dies: local, Spark",
     "page": "rows per second with the live page followed, not read, and without a server, as ratios: local",
     "spark_table": "the Spark host beside stock Spark with both state stores, over all kinds of queries, as one table",
     "growth": "seconds per micro-batch with state ten times as large: local, Spark host",
@@ -28,7 +29,7 @@ WORKLOADS = {
     "kafka": "a count from topic to topic: Spark host, stock Spark; local, a loop in Python, quixstreams; kills",
     "soak": "memory, state and checkpoint of a live run on Spark for many minutes: do they grow?",
 }
-SEPARATE = ("functions", "stale_quotes", "spark_table", "growth", "buckets", "kafka", "soak")
+SEPARATE = ("functions", "stale_quotes", "dead_partition", "spark_table", "growth", "buckets", "kafka", "soak")
 DEFAULT = tuple(name for name in WORKLOADS if name not in SEPARATE)
 
 

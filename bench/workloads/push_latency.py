@@ -49,7 +49,7 @@ def _memory() -> list[int]:
 
     def look() -> Iterator[pa.Table]:
         nonlocal seen
-        fresh = results[seen:]
+        fresh = list(results)[seen:]
         seen += len(fresh)
         yield from fresh
 
