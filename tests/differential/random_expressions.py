@@ -64,7 +64,7 @@ CHOICES = ["coalesce({0}, {0})", "if({BOOLEAN}, {0}, {0})", "CASE WHEN {BOOLEAN}
 LEFT_OUT = {
     "not Spark's, or with another meaning": "dayofweek_iso epoch json_value json_query to_char is_null is_not_null iff",
     "a number that does not fit is null": "tinyint smallint int bigint float floor ceil",
-    "works on doubles": "round bround format_number",
+    "works on doubles": "format_number",
     "is cut off otherwise": "unix_timestamp to_unix_timestamp from_unixtime timestamp_seconds",
     "the types differ, or Spark takes fewer": "map map_from_arrays sort_array array_sort typeof aggregate "
     "convert_timezone map_contains_key struct overlay",

@@ -150,8 +150,22 @@ aggregate(l, 0, (acc, v) -> acc + v, acc -> acc * 10)|aggregate(ls, '', (acc, v)
 reduce(l, k, (acc, v) -> greatest(acc, v))|zip_with(l, l, (a, c) -> a + c)|zip_with(l, ls, (a, c) -> concat(a, c))
 nullif(l, array(1, 2))|transform(array(st), v -> v.a)|st.a|m['k']
 """
+EDGES = r"""
+upper('ß ŉ ﬁ ᾳ')|lower('İ ΑΣ')|initcap('ß İ ΑΣ ﬁx')|upper(concat(s, 'ß'))|lower(concat(s, 'Σ'))|locate('', s, k)
+locate('', s, 99)|instr(s, '')|format_string('%x %X %o', n, n, n)|format_string('%x', i)|pmod(n, -1)|n % -1|pmod(n, n)
+x = f|x < f|x > f|x <= f|x >= f|x <> f|x <=> f|x IN (f, 1.5)|x NOT IN (f)|x BETWEEN -1.5 AND f|greatest(x, f)
+least(x, f)|nullif(x, f)|CASE x WHEN f THEN 1 ELSE 0 END|decode(x, f, 1, 0)|x > 1.5|1.5e0 < x|x = CAST('NaN' AS DOUBLE)
+map(CAST('NaN' AS DOUBLE), 1)[x]|round(x, 2)|bround(x, 1)|round(y * 1000, 2)|bround(y, 3)|round(y, -1)|round(f, 1)
+round(1.005e0, 2)|round(0.285e0, 2)|round(n / 3e0, 4)|CAST(d AS DOUBLE)|CAST(w AS DOUBLE)|d + x|CAST(d AS FLOAT)
+typeof(NULL + NULL)|typeof(NULL div NULL)|typeof(- NULL)|typeof(~NULL)|typeof(NULL & NULL)|typeof(NULL << 1)
+typeof(NULL + DATE '2024-01-01')|typeof(NULL + 1)|typeof(NULL * 1.5)|typeof(NULL / 1)|repeat(s, -1)|space(-1)
+lpad(s, -1)|rpad(s, 3, '')|substring(s, 0)|substring(s, -2, 1)|substring(s, 2, -1)|substring(s, -10, 8)
+from_json("{'a':1, \"b\":'x'}", 'a INT, b STRING')|get_json_object("{'a':1}", '$.a')
+from_json('{"a":1}', 'ARRAY<STRUCT<a: INT>>')|from_json('{"a":1}', 'ARRAY<INT>')|from_json('[{"a":1}]', 'a INT')
+from_json('{"a":"NaN","b":"-INF","c":"inf"}', 'a DOUBLE, b DOUBLE, c DOUBLE').a|from_json('{"a":1,"a":2}', 'a INT')
+"""
 FAMILY_TEXTS = {
-    "text": TEXT, "encodings": ENCODINGS, "numbers": NUMBERS, "times": TIMES, "nested": NESTED,
+    "text": TEXT, "encodings": ENCODINGS, "numbers": NUMBERS, "times": TIMES, "nested": NESTED, "edges": EDGES,
 }  # fmt: skip
 
 

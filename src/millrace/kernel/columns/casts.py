@@ -128,7 +128,7 @@ def _of_decimal(value: Value, kind: pa.DataType) -> Value:
     if pa.types.is_timestamp(kind):
         micros = decimals.multiplied(value, pa.scalar(1_000_000, pa.decimal128(7, 0)))
         return pc.cast(_of_decimal(micros, pa.int64()), TIMESTAMP)
-    return pc.cast(value, kind)
+    return pc.cast(decimals.as_doubles(value), kind, safe=False) if pa.types.is_floating(kind) else pc.cast(value, kind)
 
 
 def whole_number(value: Value, kind: pa.DataType) -> Value:
@@ -145,7 +145,7 @@ def whole_number(value: Value, kind: pa.DataType) -> Value:
 
 def double(value: Value) -> Value:
     """The value as a fraction; a whole number beyond 2 ** 53 becomes the nearest one, as in SQL."""
-    return pc.cast(value, pa.float64(), safe=False)
+    return decimals.as_doubles(value) if pa.types.is_decimal(value.type) else pc.cast(value, pa.float64(), safe=False)
 
 
 def _cast_text(value: Value, kind: pa.DataType) -> Value:

@@ -7,7 +7,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -71,6 +71,33 @@ def canonical(column: pa.Array) -> pa.Array:
     return pc.if_else(pc.is_nan(column), nan, pc.add(column, zero))
 
 
+def in_order(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Arrow's comparison of plain values with NaN where it is in an order; Arrow's own is false for it."""
+
+    def compared(left: Any, right: Any) -> Any:
+        plain = compare(left, right)
+        if not (_has_nan(left) or _has_nan(right)):
+            return plain
+        nans = pc.is_nan(left), pc.is_nan(right)
+        return pc.if_else(pc.or_(*nans), compare(*nans), plain)
+
+    return compared
+
+
+def _has_nan(values: pa.Array | pa.ChunkedArray | pa.Scalar) -> bool:
+    if not pa.types.is_floating(values.type):
+        return False
+    if isinstance(values, pa.Scalar):
+        return bool(values.is_valid and values.as_py() != values.as_py())
+    if isinstance(values, pa.ChunkedArray):
+        return any(map(_has_nan, values.chunks))
+    if not len(values):
+        return False
+    # What stands in the place of a null counts too: it only costs time.
+    numbers = np.frombuffer(values.buffers()[1], values.type.to_pandas_dtype())
+    return bool(np.isnan(np.min(numbers[values.offset : values.offset + len(values)])))
+
+
 def without_null(keys: Sequence[pa.Array]) -> Mask | None:
     """Which rows have no null among their keys, for null equals nothing; None when all are such."""
     found: Mask | None = None
@@ -87,13 +114,15 @@ def with_whole_keys(batch: Batch, keys: Sequence[str]) -> Batch:
     return batch if valid is None else batch.where(valid)
 
 
+equals = in_order(pc.equal)
+"""Where values are equal; null where one of them is null."""
+
+
 def same_keys(ones: Sequence[pa.ChunkedArray | pa.Array], others: Sequence[pa.ChunkedArray | pa.Array]) -> Mask | None:
     """Where two rows of columns are equal; None when there are no columns. NaN equals NaN, null nothing."""
     found: Mask | None = None
     for one, other in zip(ones, others, strict=True):
-        equal = pc.equal(one, other)
-        if pa.types.is_floating(one.type):
-            equal = pc.or_(equal, pc.and_(pc.is_nan(one), pc.is_nan(other)))
+        equal = equals(one, other)
         mask = pc.fill_null(equal, False).to_numpy(zero_copy_only=False)
         found = mask if found is None else found & mask
     return found

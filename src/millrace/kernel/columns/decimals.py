@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 Value = Any  # pa.Array | pa.Scalar
 
 _MOST_OF_INT64 = 19
+_DIGITS_OF_INT64 = 18
 _WIDEST = 76
 _LEAST_SCALE = 6
 _LIMB = np.int64(2**32 - 1)
@@ -129,6 +130,21 @@ def _spelled_fractions(value: Value, kind: pa.DataType) -> Value:
     wide = pa.decimal256(_WIDEST, MOST_DIGITS)
     spelled = pc.cast(pc.cast(pc.if_else(tiny, nothing, inside), pa.string()), wide)
     return fitted(pc.coalesce(spelled, pc.cast(pc.if_else(tiny, inside, nothing), wide)), kind)
+
+
+def as_doubles(value: Value) -> Value:
+    """Decimals as the doubles next to them; Arrow's cast misses them by a bit now and then."""
+    if isinstance(value, pa.Scalar):
+        return pa.scalar(float(value.as_py()) if value.is_valid else None, pa.float64())
+    if isinstance(value, pa.ChunkedArray):
+        return as_doubles(value.combine_chunks())
+    kind = value.type
+    if kind.precision <= _DIGITS_OF_INT64 and len(value):
+        whole = np.where(np.asarray(value.is_valid()), unscaled(value)[:, 0], 0)
+        # Both are exact then, and so one division rounds once.
+        if np.abs(whole).max() < 2**53:
+            return pa.array(whole / 10.0**kind.scale, mask=np.asarray(value.is_null()))
+    return pc.cast(pc.cast(value, pa.string()), pa.float64())
 
 
 # Arithmetic
@@ -248,7 +264,7 @@ def _limbs(column: pa.Array) -> list[Any]:
     """The unscaled numbers in parts of 32 bits, the lowest first, the last one with the sign."""
     words = unscaled(column)
     found = [words[:, 0] & _LIMB, words[:, 0] >> np.int64(32)]
-    if column.type.precision <= 18:
+    if column.type.precision <= _DIGITS_OF_INT64:
         return found
     return [found[0], found[1] & _LIMB, words[:, 1] & _LIMB, words[:, 1] >> np.int64(32)]
 

@@ -22,9 +22,10 @@ from millrace.kernel.columns.casts import (
     where,
     whole_number,
 )
+from millrace.kernel.columns.comparison import equals, in_order
 from millrace.kernel.columns.date_formats import as_time, date_format, to_char
 from millrace.kernel.columns.functions import SQL_FUNCTIONS
-from millrace.kernel.columns.functions.number_functions import attempted
+from millrace.kernel.columns.functions.number_functions import attempted, rounded
 from millrace.kernel.columns.interval_values import INTERVAL_FUNCTIONS, negated, of_size, with_intervals
 from millrace.kernel.columns.nested.json_functions import JSON_FUNCTIONS
 from millrace.kernel.columns.nested.nested_functions import NESTED_FUNCTIONS, compared, extreme
@@ -63,6 +64,15 @@ def _extreme(function: Callable[..., Value]) -> Callable[..., Value]:
     return compute
 
 
+def _greatest(*values: Value) -> Value:
+    """The greatest of numbers, above which NaN is: Arrow passes over it."""
+    found = pc.max_element_wise(*values)
+    if not pa.types.is_floating(found.type):
+        return found
+    nan = reduce(pc.or_, (pc.fill_null(pc.is_nan(each), False) for each in values))
+    return pc.if_else(nan, pa.scalar(float("nan"), found.type), found)
+
+
 def _fraction(left: Value, right: Value) -> Value:
     if pa.types.is_decimal(left.type):
         return decimals.divided(left, nonzero(right))
@@ -83,11 +93,11 @@ def _null_safe_equal(left: Value, right: Value) -> Value:
     both_null = pc.and_(pc.is_null(left), pc.is_null(right))
     if pa.types.is_null(left.type) or pa.types.is_null(right.type):
         return both_null
-    return pc.coalesce(pc.equal(left, right), both_null)
+    return pc.coalesce(equals(left, right), both_null)
 
 
 def _is_in(value: Value, *candidates: Value) -> Value:
-    return reduce(pc.or_kleene, (pc.equal(value, each) for each in candidates))
+    return reduce(pc.or_kleene, (equals(value, each) for each in candidates))
 
 
 def _case(*branches: Value) -> Value:
@@ -147,7 +157,7 @@ def _round(value: Value, digits: Value | None = None) -> Value:
     if pa.types.is_decimal(value.type):
         return decimals.rounded(value, places)
     if not pa.types.is_integer(value.type):
-        return pc.round(value, ndigits=places, round_mode="half_towards_infinity")
+        return rounded(value, places)
     if places >= 0:
         return value
     # A decimal has room for what a whole number is rounded up to, and for more digits than it has.
@@ -188,8 +198,8 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "div": _whole,
     "%": remainder,
     "negative": negated,
-    "=": pc.equal,
-    "<>": pc.not_equal,
+    "=": equals,
+    "<>": in_order(pc.not_equal),
     "<": compared(pc.less),
     "<=": compared(pc.less_equal),
     ">": compared(pc.greater),
@@ -205,8 +215,6 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "case": _case,
     "coalesce": pc.coalesce,
     "concat": _concat,
-    "lower": pc.utf8_lower,
-    "upper": pc.utf8_upper,
     "length": lambda text: pc.binary_length(text) if pa.types.is_binary(text.type) else pc.utf8_length(text),
     "abs": of_size(pc.abs_checked),
     "round": _round,
@@ -217,7 +225,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "exp": _math(pc.exp),
     "ln": _math(_logarithm),
     "least": extreme(_extreme(pc.min_element_wise), greatest=False),
-    "greatest": extreme(_extreme(pc.max_element_wise), greatest=True),
+    "greatest": extreme(_extreme(_greatest), greatest=True),
     "date_trunc": _date_trunc,
     "year": _field(pc.year),
     "month": _field(pc.month),

@@ -130,11 +130,9 @@ class ExpressionBinder:
                 days = [operands[position], operands[other]]
                 return typed.call(_DAYS[function, position], arguments_of(FUNCTIONS["date_add"], days))
             if pa.types.is_null(kinds[position]):
-                operands[position] = typed.cast(operands[position], kinds[other])
+                operands[position] = typed.cast(operands[position], _beside(function, kinds[other]))
             elif pa.types.is_date(kinds[position]) and kinds[other] != MONTHS:
                 operands[position] = typed.cast(operands[position], TIMESTAMP)
-        if any(pa.types.is_null(kind) for kind in kinds) and kinds[0] == kinds[1]:
-            return operands[0]
         return typed.call(function, typed.computable(operands))
 
     def _like(self, function: str, node: exp.Expr) -> Typed:
@@ -156,7 +154,8 @@ class ExpressionBinder:
         if function.startswith("shift"):
             call = exp.Anonymous(this=function, expressions=[node.this, node.expression])
             return bind_call(self, placed_as(call, node))
-        return typed.call(function, typed.unify([self.bind(node.this), self.bind(node.expression)]))
+        operands = typed.unify([self.bind(node.this), self.bind(node.expression)])
+        return typed.call(function, [_whole_null(each) for each in operands])
 
     def equal(self, one: exp.Expr, other: exp.Expr) -> Typed:
         """True where two values are equal, or both null."""
@@ -246,7 +245,7 @@ class ExpressionBinder:
         if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
             kind = _LEAST_NUMBERS.get(value, given.type)
             return typed.literal(int(-value) if pa.types.is_integer(kind) else -value, kind)
-        return typed.call("negative", [given])
+        return typed.call("negative", [typed.cast(given, pa.float64()) if pa.types.is_null(given.type) else given])
 
     def _bind_not(self, node: exp.Expr) -> Typed:
         return typed.call("not", [self.condition(node.this, "the operand of NOT")])
@@ -369,7 +368,23 @@ class ExpressionBinder:
         return typed.call(word, [text, self._pattern(like.expression, word.upper()), escape])
 
     def _bind_bitwisenot(self, node: exp.Expr) -> Typed:
-        return typed.call("~", [self.bind(node.this)])
+        return typed.call("~", [_whole_null(self.bind(node.this))])
+
+
+def _whole_null(given: Typed) -> Typed:
+    """An operand of bits; NULL is an INT."""
+    return typed.cast(given, pa.int32()) if pa.types.is_null(given.type) else given
+
+
+def _beside(function: str, kind: pa.DataType) -> pa.DataType:
+    """What NULL is in arithmetic beside a value of a type; as in Spark, a DOUBLE beside another NULL."""
+    if pa.types.is_null(kind):
+        return pa.int64() if function == "div" else pa.float64()
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        return TIMESTAMP if function == "-" else INTERVAL
+    if kind in (INTERVAL, MONTHS) and function in ("*", "/"):
+        return pa.float64()
+    return kind
 
 
 def _number(text: str) -> Typed:

@@ -5,11 +5,12 @@ from datetime import date
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millrace.kernel.columns.comparison import ordinals
+from millrace.kernel.columns.comparison import in_order, ordinals
 
 KINDS: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
     (pa.int64(), st.integers(-(2**63), 2**63 - 1)),
@@ -56,3 +57,21 @@ def _key(value: Any) -> Any:
 def test_nan_is_greater_than_all_numbers_and_zeros_are_equal(hole: list[None]) -> None:
     found = ordinals(pa.array([math.nan, math.inf, 0.0, -0.0, -math.nan, *hole], pa.float64())).tolist()
     assert found[0] == found[4] > found[1] > found[2] == found[3]
+
+
+FRACTIONS = [math.nan, -math.inf, -0.0, 0.0, 1.5, math.inf, None]
+
+
+@pytest.mark.parametrize("compare", ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"])
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()], ids=str)
+def test_nan_equals_nan_and_is_above_all_numbers(compare: str, kind: pa.DataType) -> None:
+    plain = getattr(pc, compare)
+    pairs = [(one, other) for one in FRACTIONS for other in FRACTIONS]
+    # With infinity and one more in its place the order is that of numbers.
+    finite = {math.inf: 1e30, -math.inf: -1e30}
+    ranks = [[2e30 if each != each else each and finite.get(each, each) for each in pair] for pair in pairs]
+    expected = plain(*(pa.array(each, pa.float64()) for each in zip(*ranks, strict=True))).to_pylist()
+    ones, others = (pa.array([None, *each], kind).slice(1) for each in zip(*pairs, strict=True))
+    assert in_order(plain)(ones, others).to_pylist() == expected
+    alone = [in_order(plain)(pa.array([one], kind), pa.scalar(other, kind))[0].as_py() for one, other in pairs]
+    assert alone == expected

@@ -92,3 +92,13 @@ class Spread:
 
     def merge(self, state: list[Decimal], other: list[Decimal]) -> list[Decimal]:
         return state + other
+
+
+@pytest.mark.parametrize(("precision", "scale"), [(10, 2), (18, 18), (18, 0), (38, 10), (38, 38), (5, -2)])
+def test_a_decimal_becomes_the_double_next_to_it(precision: int, scale: int) -> None:
+    draw = random.Random(precision + scale)
+    values = [Decimal(draw.randint(1 - 10**precision, 10**precision - 1)).scaleb(-scale) for _ in range(2000)]
+    column = pa.array([None, *values], pa.decimal128(precision, scale)).slice(1)
+    assert decimals.as_doubles(column).to_pylist() == [float(each) for each in values]
+    assert cast(column.slice(0, 3), pa.float32()).to_pylist() == [np.float32(str(each)) for each in values[:3]]
+    assert decimals.as_doubles(column[0]).as_py() == float(values[0])

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import random
+import sys
+from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -131,3 +134,28 @@ def test_a_fraction_as_text_is_spelled_as_java_does() -> None:
 def test_nulls_of_no_type_are_null_safely_equal() -> None:
     assert FUNCTIONS["<=>"](pa.scalar(None), pa.scalar(None)).as_py() is True
     assert FUNCTIONS["<=>"](pa.array([1, None]), pa.scalar(None)).to_pylist() == [False, True]
+
+
+def rounded_by_digits(number: float, places: int, mode: str) -> float:
+    if not math.isfinite(number):
+        return number
+    return float(Decimal(repr(number)).quantize(Decimal(1).scaleb(-places), mode, Context(prec=800))) + 0.0
+
+
+@pytest.mark.parametrize(("function", "mode"), [("round", ROUND_HALF_UP), ("bround", ROUND_HALF_EVEN)])
+@pytest.mark.parametrize("places", [0, 2, 5, 15, 22, 30, 350, -2, -20, -30, -350])
+def test_a_fraction_is_rounded_by_its_decimal_digits(function: str, mode: str, places: int) -> None:
+    draw = random.Random(places)
+    numbers = [draw.uniform(-10, 10) * 10.0 ** draw.randint(-10, 18) for _ in range(500)]
+    numbers += [round(draw.uniform(-1000, 1000), draw.randint(0, 6)) for _ in range(500)]
+    numbers += [draw.randint(10**14, 10**16) / 2 / 10 ** draw.randint(0, 5) for _ in range(500)]
+    numbers += [1.005, 0.285, 2.5, -0.0, -0.4, 5e-324, sys.float_info.max, math.inf, -math.inf]
+    found = FUNCTIONS[function](pa.array([*numbers, math.nan, None]), pa.scalar(places)).to_pylist()
+    assert str(found[:-2]) == str([rounded_by_digits(each, places, mode) for each in numbers])
+    assert math.isnan(found[-2]) and found[-1] is None
+
+
+def test_nan_is_the_greatest_number_and_never_the_least_of_several() -> None:
+    ones, others = pa.array([math.nan, 1.0, None, math.nan]), pa.array([2.0, math.nan, math.nan, None])
+    assert [math.isnan(each) for each in FUNCTIONS["greatest"](ones, others).to_pylist()] == [True] * 4
+    assert FUNCTIONS["least"](ones, others).to_pylist()[:2] == [2.0, 1.0]

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millrace.errors import RequestError
+from millrace.kernel.columns.decimals import as_doubles
 from millrace.kernel.columns.grouping import Groups
 from millrace.kernel.columns.nested.nested_columns import has_map
 from millrace.kernel.columns.sql_types import sql_name
@@ -103,7 +104,7 @@ _HINTS = {
 
 def fractions(column: pa.Array) -> npt.NDArray[np.float64]:
     """Numbers without nulls as doubles."""
-    plain = column.cast(pa.float64()) if pa.types.is_decimal(column.type) else column
+    plain = as_doubles(column) if pa.types.is_decimal(column.type) else column
     return plain.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
 
 

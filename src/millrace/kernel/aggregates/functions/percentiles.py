@@ -21,6 +21,7 @@ from millrace.kernel.aggregates.functions.function import (
     unlisted,
     valid,
 )
+from millrace.kernel.columns.casts import double
 from millrace.kernel.columns.grouping import Groups
 from millrace.kernel.columns.integers import order_within, starts
 from millrace.kernel.columns.nested.nested_columns import list_of
@@ -81,7 +82,7 @@ class Percentile(_AtFractions):
 
     def of_rows(self, groups: Groups, arguments: Columns) -> Columns:
         rows, (numbers,) = valid(groups, *arguments)
-        return listed(rows, [numbers.cast(pa.float64(), safe=False)])
+        return listed(rows, [double(numbers)])
 
     def merged(self, groups: Groups, partials: Columns) -> Columns:
         return concatenated(groups, partials)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from decimal import ROUND_HALF_EVEN, Context, Decimal
-from functools import lru_cache
+from decimal import ROUND_HALF_EVEN, Decimal
+from functools import lru_cache, partial
 from itertools import chain
 from typing import Any
 
@@ -14,9 +14,8 @@ import pyarrow.compute as pc
 
 from millrace.kernel.columns.casts import Value, cast
 from millrace.kernel.columns.functions.distinct_arguments import Kernel, by_distinct
+from millrace.kernel.columns.functions.number_functions import WIDE
 
-_WIDE = Context(prec=1_200)
-"""More digits than any number has, so that nothing is lost before it is rounded."""
 _PART = re.compile(r"%(?:(\d+)\$)?([-#+ 0,(<]*)(\d+)?(?:\.(\d+))?([a-zA-Z%])")
 
 
@@ -33,7 +32,7 @@ def _parts(pattern: str) -> tuple[str | re.Match[str], ...]:
     return (*found, rest)
 
 
-def _formatted(pattern: str | None, *values: Any) -> str | None:
+def _formatted(widths: Sequence[int], pattern: str | None, *values: Any) -> str | None:
     if pattern is None:
         return None
     place, text = 0, ""
@@ -50,7 +49,10 @@ def _formatted(pattern: str | None, *values: Any) -> str | None:
         which = int(position) if position else place
         if not 1 <= which <= len(values):
             raise pa.ArrowInvalid(f"'{pattern}' has more places than there are values")
-        text += _written(values[which - 1], flags, int(width or 0), None if digits is None else int(digits), letter)
+        value = values[which - 1]
+        if letter in "xXo" and isinstance(value, int) and not isinstance(value, bool):
+            value %= 2 ** widths[which - 1]
+        text += _written(value, flags, int(width or 0), None if digits is None else int(digits), letter)
     return text
 
 
@@ -94,7 +96,7 @@ def _whole(value: Any, flags: str, letter: str) -> str:
         raise pa.ArrowInvalid(f'format_string has no "%{letter}" for a value that is no whole number')
     if letter != "d":
         prefix = {"x": "0x", "o": "0"}[letter] if "#" in flags else ""
-        return f"{prefix}{value % 2 ** (32 if -(2**31) <= value < 2**31 else 64):{letter}}"
+        return f"{prefix}{value:{letter}}"
     return _signed(f"{abs(value):{',' if ',' in flags else ''}}", value < 0, flags)
 
 
@@ -115,11 +117,11 @@ def _digits(exact: Decimal, grouped: bool, digits: int, letter: str) -> str:
         letter, digits = ("f", digits - 1 - (exact.adjusted() if exact else 0)) if in_range else ("e", digits - 1)
     if letter == "e":
         power = exact.adjusted() if exact else 0
-        rounded = exact.scaleb(-power).quantize(Decimal(1).scaleb(-digits), "ROUND_HALF_UP", _WIDE)
+        rounded = exact.scaleb(-power).quantize(Decimal(1).scaleb(-digits), "ROUND_HALF_UP", WIDE)
         if rounded >= 10:
             power, rounded = power + 1, (rounded / 10).quantize(Decimal(1).scaleb(-digits))
         return f"{rounded:f}e{'-' if power < 0 else '+'}{abs(power):02}"
-    return f"{exact.quantize(Decimal(1).scaleb(-digits), 'ROUND_HALF_UP', _WIDE):{',' if grouped else ''}f}"
+    return f"{exact.quantize(Decimal(1).scaleb(-digits), 'ROUND_HALF_UP', WIDE):{',' if grouped else ''}f}"
 
 
 def _signed(text: str, negative: bool, flags: str) -> str:
@@ -136,7 +138,7 @@ def _number(value: Any, digits: int) -> str | None:
         return "NaN" if value != value else "-∞" if value < 0 else "∞"
     exact = Decimal(value)
     size = Decimal(1).scaleb(-digits)
-    rounded = exact.quantize(size, ROUND_HALF_EVEN, _WIDE)
+    rounded = exact.quantize(size, ROUND_HALF_EVEN, WIDE)
     return f"{rounded:,f}"
 
 
@@ -144,7 +146,8 @@ def _format_string(pattern: Value, *values: Value) -> Value:
     plain = [cast(each, pa.string()) if pa.types.is_temporal(each.type) else each for each in values]
     if isinstance(pattern, pa.Scalar) and pattern.is_valid and (parts := _plain_parts(pattern.as_py(), plain)):
         return pc.binary_join_element_wise(*parts, "", null_handling="replace", null_replacement="null")
-    return by_distinct(pa.string(), nulls=True)(_formatted)(pattern, *plain)
+    widths = [each.type.bit_width if pa.types.is_integer(each.type) else 0 for each in plain]
+    return by_distinct(pa.string(), nulls=True)(partial(_formatted, widths))(pattern, *plain)
 
 
 def _plain_parts(pattern: str, values: Sequence[Value]) -> list[Value] | None:

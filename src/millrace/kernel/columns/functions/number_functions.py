@@ -8,10 +8,12 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
 from math import e, factorial, pi
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,6 +23,12 @@ from millrace.kernel.columns.functions.distinct_arguments import Kernel, by_dist
 from millrace.kernel.columns.nested.nested_columns import over_columns
 
 _ROUND = "half_to_even"
+_EXACT_POWER = 22
+"""The greatest power of ten that a double holds exactly."""
+Fractions = npt.NDArray[np.float64]
+_PIECE = 16_384
+WIDE = Context(prec=1_200)
+"""More digits than any number has, so that nothing is lost before it is rounded."""
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -68,6 +76,49 @@ def _pmod(left: Value, right: Value) -> Value:
     return pc.if_else(pc.less(rest, pa.scalar(0, rest.type)), remainder(pc.add(rest, divisor), divisor), rest)
 
 
+def rounded(value: Value, places: int, *, even: bool = False) -> Value:
+    """Fractions rounded by their decimal digits, as Java's BigDecimal does it: 1.005 to two places is 1.01."""
+
+    def compute(numbers: Fractions) -> Fractions:
+        # In pieces that a cache holds: it takes a third of the time.
+        pieces = [numbers[start : start + _PIECE] for start in range(0, max(len(numbers), 1), _PIECE)]
+        return np.concatenate([_rounded(each, places, even) for each in pieces])
+
+    return pc.cast(of_doubles(compute)(value), value.type, safe=False)
+
+
+def _rounded(numbers: Fractions, places: int, even: bool) -> Fractions:
+    """By their bits, which gives another number only in or close to the middle between two results."""
+    power = 10.0 ** min(abs(places), _EXACT_POWER)
+    scaled = numbers * power if places >= 0 else numbers / power
+    near = np.rint(scaled)
+    found = near / power if places >= 0 else near * power
+    # Beyond that a number has no fraction, or is none.
+    large = ~(np.abs(numbers) < 2.0**53) if places >= 0 else ~np.isfinite(numbers)
+    found[large] = numbers[large]
+    # Beyond 15 digits two decimals may be one double.
+    few_digits = np.abs(scaled) < (1e14 if abs(places) <= _EXACT_POWER else 0.0)
+    close = (np.abs(scaled - near) >= 0.5 - 2.0**-4) & few_digits
+    found[close] = _at_middle(numbers[close], power, places, even)
+    others = ~(few_digits | large)
+    found[others] = [_digit_by_digit(each, places, even) for each in numbers[others].tolist()]
+    return found + 0.0
+
+
+def _at_middle(numbers: Fractions, power: float, places: int, even: bool) -> Fractions:
+    """Rounded by the decimal of few digits that is the middle, if that is what a number stands for."""
+    size = np.abs(numbers)
+    below = np.floor(size * power if places >= 0 else size / power)
+    middle = (below + 0.5) / power if places >= 0 else (below + 0.5) * power
+    above = below + ((size > middle) | ((size == middle) & ((below % 2 == 1) if even else True)))
+    return np.copysign(above / power if places >= 0 else above * power, numbers)
+
+
+def _digit_by_digit(number: float, places: int, even: bool) -> float:
+    exact, last = Decimal(repr(number)), Decimal(1).scaleb(-max(min(places, 400), -400))
+    return float(exact.quantize(last, ROUND_HALF_EVEN if even else ROUND_HALF_UP, WIDE))
+
+
 def _bround(value: Value, digits: Value | None = None) -> Value:
     places = 0 if digits is None else digits.as_py()
     if pa.types.is_decimal(value.type):
@@ -77,7 +128,7 @@ def _bround(value: Value, digits: Value | None = None) -> Value:
     if pa.types.is_integer(value.type):
         exact = pc.cast(value, pa.decimal128(38, 0))
         return pc.cast(pc.round(exact, ndigits=max(places, -20), round_mode=_ROUND), value.type)
-    return pc.round(value, ndigits=places, round_mode=_ROUND)
+    return rounded(value, places, even=True)
 
 
 def _nanvl(value: Value, other: Value) -> Value:

@@ -6,6 +6,7 @@ Rules:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
@@ -21,6 +22,9 @@ from millrace.kernel.columns.nested.nested_columns import lengths_of, list_of, o
 _TEXT, _INT, _BOOL = pa.string(), pa.int32(), pa.bool_()
 _FEW = 20
 """So many letters are replaced one after the other over a column in less time than all at once text by text."""
+
+_BECOME_SEVERAL = r"ßŉǰΐΰև\x{1E96}-\x{1E9A}\x{1F50}-\x{1FFC}\x{FB00}-\x{FB17}"
+"""Letters, and ranges that have them, of which upper case makes more than one."""
 
 
 def _slice(text: Any, start: int, length: int = 2**31) -> Any:
@@ -73,7 +77,10 @@ def _pad(*, left: bool) -> Kernel:
 def _located(part: str | None, text: str | None, start: int | None = 1) -> int | None:
     if part is None or text is None:
         return None if start is not None else 0
-    return text.find(part, start - 1) + 1 if start is not None and start > 0 else 0
+    if start is None or start < 1:
+        return 0
+    # As in Java, nothing is found at once wherever one begins.
+    return text.find(part, start - 1) + 1 if part else 1
 
 
 def _locate(part: Value, text: Value, start: Value | None = None) -> Value:
@@ -163,8 +170,27 @@ def _soundex(text: str) -> str:
 _code = by_distinct(_INT)(lambda letter: ord(letter) if letter else 0)
 
 
+def _cased(kernel: Kernel, of_text: Callable[[str], str], letters: str) -> Kernel:
+    """Arrow's kernel, which makes one letter of one letter; Python's own for texts with letters that become several.
+
+    So does a sigma, which is another letter at the end of a word.
+    """
+    slow = by_distinct(_TEXT)(of_text)
+
+    def compute(text: Value) -> Value:
+        if isinstance(text, pa.Scalar):
+            return slow(text)
+        special = pc.fill_null(pc.match_substring_regex(text, f"[{letters}]"), False)
+        if not pc.any(special).as_py():
+            return kernel(text)
+        return pc.replace_with_mask(kernel(text), special, slow(pc.filter(text, special)))
+
+    return compute
+
+
 def _title(text: str) -> str:
-    return " ".join(word[:1].title() + word[1:] for word in text.lower().split(" "))
+    words = text.split(" ")
+    return " ".join(word[:1].title() + word.lower()[len(word[:1].lower()) :] for word in words)
 
 
 def _luhn(text: str) -> bool:
@@ -228,6 +254,8 @@ def join_elements(lists: pa.Array, separator: pa.Array, null: pa.Array | None = 
 
 
 TEXT_FUNCTIONS: dict[str, Kernel] = {
+    "lower": _cased(pc.utf8_lower, str.lower, "Σİ"),
+    "upper": _cased(pc.utf8_upper, str.upper, _BECOME_SEVERAL),
     "substring": substring,
     "trim": _trimmed("trim"),
     "ltrim": _trimmed("ltrim"),

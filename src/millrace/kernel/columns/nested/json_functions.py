@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from millrace.errors import RunError
 from millrace.kernel.columns.casts import cast
 from millrace.kernel.columns.nested.json_text import JsonText
-from millrace.kernel.columns.nested.json_values import loads, of_lines, parsed, spelled
+from millrace.kernel.columns.nested.json_values import loads_quoted, of_lines, parsed, spelled
 from millrace.kernel.columns.nested.nested_columns import over_columns, struct_of
 from millrace.kernel.elements import RESERVED
 from millrace.kernel.metrics import MALFORMED
@@ -145,7 +145,7 @@ def _parts_at_once(texts: pa.Array, steps: list[str | int]) -> pa.Array | None:
 
 def _part(text: str, steps: list[str | int], kind: str) -> str | None:
     try:
-        found = loads(text)
+        found = loads_quoted(text)
     except ValueError:
         return None
     for step in steps:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import base64
 import json
+import math
+import re
 import sys
 from collections.abc import Callable
 from decimal import Decimal
@@ -26,6 +28,13 @@ Reader = Callable[[Any], Any]
 """Gives a value that JSON holds as Arrow takes it; raises ValueError if it is of another type."""
 
 RAW_DECIMAL = pa.decimal256(76, 38)
+_QUOTED = re.compile(r""""(?:[^"\\]|\\.)*"|'((?:[^'\\]|\\.)*)'""", re.DOTALL)
+_WITHIN_QUOTES = re.compile(r'\\.|"', re.DOTALL)
+_NO_NUMBERS = {
+    "NaN": math.nan, "Infinity": math.inf, "+Infinity": math.inf, "+INF": math.inf, "-Infinity": -math.inf,
+    "-INF": -math.inf,
+}  # fmt: skip
+"""Texts that Spark reads as fractions."""
 _GREATEST_DOUBLE = sys.float_info.max
 
 
@@ -62,7 +71,7 @@ def parsed(texts: pa.Array, kind: pa.DataType, cast: Leaf, *, forgiving: bool = 
     """The values that texts hold, null where they hold none, and which these are; each distinct text is read once.
 
     `cast` brings texts to times and the like; what it makes null has not been such a value. With `forgiving` a field of
-    another type is null by itself, and a number may be read as text.
+    another type is null by itself, a number may be read as text, and an object as an array of one struct.
     """
     encoded = texts.dictionary_encode()
     raw = raw_type(kind, pa.string())
@@ -97,10 +106,13 @@ def of_lines(texts: pa.Array, raw: pa.DataType) -> pa.Array | None:
 def _one_by_one(texts: pa.Array, raw: pa.DataType, forgiving: bool) -> tuple[pa.Array, pa.Array]:
     faults: list[object] = []
     read, values, faulty = reader(raw, faults.append if forgiving else None), [], []
+    wraps = forgiving and pa.types.is_list(raw) and pa.types.is_struct(raw.value_type)
     for text in texts.to_pylist():
         faults.clear()
         try:
-            value = loads(text)
+            value = loads_quoted(text) if forgiving else loads(text)
+            if wraps and isinstance(value, dict):
+                value = [value]
             values.append(None if value is None else read(value))
         except ValueError:
             values.append(None)
@@ -115,6 +127,23 @@ def loads(text: str | bytes) -> Any:
         return json.loads(text, parse_float=Decimal)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
+
+
+def loads_quoted(text: str) -> Any:
+    """As `loads`, also with texts in single quotes, as Spark reads them."""
+    try:
+        return loads(text)
+    except ValueError:
+        if "'" not in text:
+            raise
+        return loads(_QUOTED.sub(_double_quoted, text))
+
+
+def _double_quoted(quoted: re.Match[str]) -> str:
+    if quoted[1] is None:
+        return quoted[0]
+    inside = _WITHIN_QUOTES.sub(lambda part: {"\\'": "'", '"': '\\"'}.get(part[0], part[0]), quoted[1])
+    return f'"{inside}"'
 
 
 def spelled(value: object) -> str:
@@ -155,7 +184,7 @@ def reader(kind: pa.DataType, forgive: Callable[[object], None] | None = None) -
     if pa.types.is_string(kind):
         return _text if forgive is None else lambda value: _text(spelled(value))
     if pa.types.is_floating(kind):
-        return _fraction
+        return _fraction if forgive is None else lambda value: _fraction(_NO_NUMBERS.get(str(value), value))
     if pa.types.is_decimal(kind):
         return _decimal
     bounds = np.iinfo(kind.to_pandas_dtype())

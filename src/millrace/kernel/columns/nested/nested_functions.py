@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millrace.kernel.columns.casts import cast
-from millrace.kernel.columns.comparison import canonical, ordinals
+from millrace.kernel.columns.comparison import canonical, equals, in_order, ordinals
 from millrace.kernel.columns.nested.json_text import JsonText
 from millrace.kernel.columns.nested.json_values import parsed
 from millrace.kernel.columns.nested.nested_columns import (
@@ -57,7 +57,7 @@ def _map(*pairs: pa.Array) -> pa.Array:
     if flat.null_count:
         raise pa.ArrowInvalid("the key of a map is null")
     for one, other in combinations(pairs[::2], 2):
-        if pc.any(pc.equal(one, other)).as_py():
+        if pc.any(equals(one, other)).as_py():
             raise pa.ArrowInvalid("a map has a key twice")
     kind = pa.map_(pairs[0].type, pairs[1].type)
     return map_of(pc.list_value_length(keys), flat, values.flatten(), kind, keys.is_null())
@@ -92,7 +92,7 @@ def _of_key(maps: pa.Array, key: pa.Array) -> pa.Array:
     lengths = np.asarray(lengths_of(maps))
     owners = np.repeat(np.arange(len(maps)), lengths)
     entries = entries_of(maps)
-    hit = np.asarray(pc.fill_null(pc.equal(entries.field(0), key.take(pa.array(owners))), False))
+    hit = np.asarray(pc.fill_null(equals(entries.field(0), key.take(pa.array(owners))), False))
     places = np.full(len(maps), -1, np.int64)
     places[owners[hit]] = np.flatnonzero(hit)
     return entries.field(1).take(pa.array(places, mask=places < 0))
@@ -136,8 +136,10 @@ def compared(compare: Callable[[Value, Value], Value]) -> Callable[[Value, Value
         ranks = ordinals(pa.concat_arrays([left, right]))
         return compare(*(pa.array(part, mask=part < 0) for part in np.split(ranks, 2)))
 
+    plain = in_order(compare)
+
     def of_any(left: Value, right: Value) -> Value:
-        return of_nested(left, right) if pa.types.is_nested(left.type) else compare(left, right)
+        return of_nested(left, right) if pa.types.is_nested(left.type) else plain(left, right)
 
     return of_any
 

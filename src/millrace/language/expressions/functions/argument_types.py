@@ -17,7 +17,7 @@ from millrace.language.expressions.typed import Typed
 _SECONDS = pa.decimal128(16, 6)
 _NESTED = {"ARRAY": pa.types.is_list, "MAP": pa.types.is_map, "STRUCT": pa.types.is_struct}
 _EMPTY = {
-    "ARRAY": pa.list_(pa.null()), "TEXT": pa.string(), "NUMBER": pa.float64(), "WHOLE": pa.int64(), "TIME": TIMESTAMP,
+    "ARRAY": pa.list_(pa.null()), "TEXT": pa.string(), "NUMBER": pa.float64(), "WHOLE": pa.int32(), "TIME": TIMESTAMP,
 }  # fmt: skip
 """What NULL is where such a value is expected."""
 

@@ -49,3 +49,25 @@ def test_a_pattern_of_texts_and_whole_numbers_is_filled_in_over_columns() -> Non
         found = bind_expression(text, rows.schema).over(rows)
         assert found.to_pylist() == ["a: 1!", "null: null!", "%d: -7!"]
     assert bind_expression("format_string('%d%%', i)", rows.schema).over(rows).to_pylist() == ["1%", "null%", "-7%"]
+
+
+@pytest.mark.parametrize("beside", [None, "a", "\u0130"])
+def test_letters_that_become_several_change_their_case_as_in_java(beside: str | None) -> None:
+    rows = pa.record_batch({"s": ["ß", "ŉ ΐ", "ﬁx", "ᾳ", "Straße", "İ", "ΑΣ ΑΣΑ Σ", None, beside]})
+    texts = rows.column("s").to_pylist()
+    for function, case in (("upper", str.upper), ("lower", str.lower)):
+        found = bind_expression(f"{function}(s)", rows.schema).over(rows)
+        assert found.to_pylist() == [each if each is None else case(each) for each in texts]
+    assert bind_expression("initcap('İa ΑΣ ß')", rows.schema).over(rows)[0].as_py() == "İa Ας Ss"
+
+
+def test_nothing_is_located_at_once() -> None:
+    rows = pa.record_batch({"s": ["", "abc"], "k": [2, 0]})
+    found = bind_expression("array(locate('', s), locate('', s, 9), locate('', s, k), locate('', s, -1))", rows.schema)
+    assert found.over(rows).to_pylist() == [[1, 1, 1, 0], [1, 1, 0, 0]]
+
+
+def test_hexadecimal_digits_of_a_negative_number_are_those_of_its_type() -> None:
+    rows = pa.record_batch({"n": pa.array([-1]), "i": pa.array([-1], pa.int32()), "k": pa.array([-1], pa.int8())})
+    found = bind_expression("format_string('%x %X %o', n, i, k)", rows.schema).over(rows)
+    assert found.to_pylist() == ["ffffffffffffffff FFFFFFFF 377"]
