@@ -158,7 +158,7 @@ class RowStaleness(Staleness):
         self._cells["delivered"][keys] = now
         self.application.move(keys, self.queue.since[keys], now)
 
-    # One row: the same without arrays, which takes half of the time
+    # One row: the same without arrays, which takes half of the time, and a tenth less of a query fed row by row
 
     def arrive_one(self, key: int, arrived: Microseconds) -> None:
         """One accepted row has come."""

@@ -82,10 +82,6 @@ class Line:
 
     def pop(self, count: int) -> Integers:
         """The keys at the front, at most so many, which leave the line."""
-        if count == 1:
-            first = self.first()
-            self._head += first >= 0
-            return np.array([first] if first >= 0 else [], np.int64)
         found, after = self._next(count)
         self._head = after
         return self._keys[found]

@@ -118,7 +118,7 @@ class Linecutting(KeyOrder):
         return np.concatenate([followed, self._line.pop(count - len(followed))])
 
     def _best_one(self, now: Microseconds) -> Integers:
-        """The key with the greatest index."""
+        """The key with the greatest index, as `_best` finds several; with arrays a row alone would cost half more."""
         since, strength = self._cells["queue_since"], self._guard.strength
         best, found = -1.0, -1
         for line in sorted(self._lines):

