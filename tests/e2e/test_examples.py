@@ -10,6 +10,7 @@ import pytest
 
 from tests.e2e.commands import environment, millrace
 from tests.postgres import server
+from tests.unit.test_code_blocks import blocks_of, commands
 
 pytestmark = pytest.mark.slow
 
@@ -20,6 +21,31 @@ ELSEWHERE = ("kafka_sink", "postgres", "postgres_sink", "quotes_overload", "slow
 """Examples that need a database, see below, or recorded data, see tests/differential/test_real_updates.py."""
 
 IN_REAL_TIME = "live"
+
+
+def first_steps(page: str) -> list[list[str]]:
+    """The commands that a page tells a newcomer to type, but for those that need Java or go on until Ctrl-C."""
+    found = [line for block in blocks_of(ROOT / page) if block.kind == "sh" for line in commands(block.text)]
+    ends = {"--until-end", "virtual"}
+    return [
+        line[1:]
+        for line in found
+        if line[:1] == ["millrace"] and line[1] in ("new", "check", "explain", "run", "demo")
+        if line[1] in ("new", "check", "explain") or ("--on" in line and ends & {*line} and "--watch" not in line)
+    ]
+
+
+@pytest.mark.parametrize(("page", "count"), [("README.md", 7), ("docs/start.md", 6)])
+def test_the_first_steps_do_what_their_page_says(page: str, count: int, tmp_path: Path) -> None:
+    (tmp_path / "examples").symlink_to(EXAMPLES)
+    steps = first_steps(page)
+    assert len(steps) == count, steps
+    for step in steps:
+        ran = millrace(*step, folder=tmp_path)
+        assert ran.returncode == 0, (step, ran.stderr)
+        assert ran.stdout, step
+        if step[:2] == ["run", "departures.sql"]:
+            assert ran.stdout.splitlines()[1].split("\t") == ["window_start", "window_end", "n"]
 
 
 def output_of(*arguments: str) -> list[str]:

@@ -102,7 +102,7 @@ def test_milliseconds_since_1970_out_of_order(tmp_path: Path) -> None:
     rows = "".join(f"{1_700_000_000_000 + at},u{at % 2}\n" for at in times)
     (tmp_path / "clicks.csv").write_text("event_ms,user\n" + rows)
     said = written(Path("clicks.csv"), tmp_path, "timestamp_format 'epoch_millis'", "DISORDER INTERVAL 4 SECONDS")
-    assert "40.0 % of rows are late" in said and "the worst by 4 s" in said
+    assert "40.0 % of rows are out of order" in said and "the worst by 4 s" in said
     check_run(tmp_path, 5)
 
 

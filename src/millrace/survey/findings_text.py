@@ -84,10 +84,10 @@ def disorder_text(profile: TimeProfile, *, short: bool = False) -> str:
         return "in order" if short else "the rows are in order of time"
     part = 100 * profile.late_rows / profile.rows
     if short:
-        return f"{part:.1f} % late, the worst by {part_text(profile.worst)}"
+        return f"{part:.1f} % out of order, the worst by {part_text(profile.worst)}"
     return (
-        f"{part:.1f} % of rows are late: half of them by at most {part_text(profile.half)}; of all rows 99 % by at "
-        f"most {part_text(profile.most)}, 99.9 % by {part_text(profile.nearly_all)}, "
+        f"{part:.1f} % of rows are out of order: half of them by at most {part_text(profile.half)}; "
+        f"of all rows 99 % by at most {part_text(profile.most)}, 99.9 % by {part_text(profile.nearly_all)}, "
         f"the worst by {part_text(profile.worst)}"
     )
 
@@ -104,8 +104,8 @@ def partition_lines(found: Proposal) -> Iterator[str]:
 def gap_text(profile: TimeProfile) -> str:
     """How long nothing comes."""
     return (
-        f"between two times pass {part_text(profile.usual_gap)} in the median, at most {part_text(profile.long_gap)} "
-        f"in 99 % of cases, {part_text(profile.longest_gap)} at most"
+        f"from one time to the next: {part_text(profile.usual_gap)} in the median, at most "
+        f"{part_text(profile.long_gap)} in 99 % of cases, {part_text(profile.longest_gap)} at the longest"
     )
 
 

@@ -112,7 +112,7 @@ def _time(found: Proposal) -> Iterator[str]:
     yield f"  TIMESTAMP BY {name_text(time.column)} {order}"
     for key in found.keys:
         if profile.worst and key.worst is not None and key.worst <= profile.worst // 2:
-            each = "are in order" if not key.worst else f"are late by at most {part_text(key.worst)}"
+            each = "are in order" if not key.worst else f"are out of order by at most {part_text(key.worst)}"
             yield f"  -- PARTITIONED BY ({name_text(key.column)})  -- the rows of each {key.column} {each}"
     yield f"  -- {gap_text(profile)}"
     if found.partitions:
@@ -147,13 +147,14 @@ def _queries(found: Proposal) -> Iterator[str]:
     length = interval_text(found.profile.window).removeprefix("INTERVAL ")
     window = f"{stream} [RANGE {length} SLIDE {length} WA {name_text(found.time.column)}]"
     yield f"CREATE QUERY {name_text(found.name + '_counts')} AS"
-    yield f"  SELECT count(*) AS n{_sums(found)}"
+    yield f"  SELECT window_start, window_end, count(*) AS n{_sums(found)}"
     yield f"  FROM {window};"
     for key in found.keys[:1]:
         yield ""
         yield f"-- The same for each {key.column}:"
         yield f"-- CREATE QUERY {name_text(found.name + '_by_key')} AS"
-        yield f"--   SELECT {name_text(key.column)}, count(*) AS n FROM {window} GROUP BY {name_text(key.column)};"
+        yield f"--   SELECT window_start, {name_text(key.column)}, count(*) AS n"
+        yield f"--   FROM {window} GROUP BY {name_text(key.column)};"
 
 
 def _sums(found: Proposal) -> str:

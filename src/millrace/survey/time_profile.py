@@ -28,7 +28,7 @@ class TimeProfile:
     rows: int
     late_rows: int
     half: int
-    """Half of the late rows are late by at most this; the next two are for 99 and 99.9 of 100 rows, late or not."""
+    """Half of the rows out of order are so by at most this; the next two are for 99 and 99.9 of 100 of all rows."""
     most: int
     nearly_all: int
     worst: int

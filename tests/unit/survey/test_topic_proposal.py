@@ -52,7 +52,7 @@ def test_json_has_types_a_time_and_the_disorder_of_each_partition() -> None:
     # Partition 1 is ahead of partition 0: that makes no row of 0 late.
     assert "TIMESTAMP BY `at` DISORDER INTERVAL 7 SECONDS" in text
     said = "\n".join(findings_text(proposal))
-    assert "t/0: 4 rows, 25.0 % late, the worst by 7 s" in said
+    assert "t/0: 4 rows, 25.0 % out of order, the worst by 7 s" in said
     assert "t/1: 4 rows, in order, up to 2026-01-01 00:00:23" in said and "t/2: 0 rows [measured]" in said
 
 
