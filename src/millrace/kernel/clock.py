@@ -21,7 +21,7 @@ class Clock(Protocol):
         """Called when an operator takes `rows` rows (0: a punctuation, or an ETS that came by an ETS arc)."""
 
     def compare(self, node: str, pairs: int) -> None:
-        """Called when an operator has compared so many pairs of rows."""
+        """Called when an operator has compared `pairs` pairs of rows."""
 
 
 @dataclass(slots=True)

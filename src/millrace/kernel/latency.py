@@ -35,7 +35,7 @@ class Latency:
         self._counts: dict[int, int] = {}
 
     def add(self, micros: npt.NDArray[np.int64], weight: int = 1) -> None:
-        """Count lengths of time, each for so many."""
+        """Count lengths of time, each `weight` times."""
         self.count += len(micros) * weight
         self.sum += int(micros.sum()) * weight
         self.max = max(self.max, int(micros.max()))
@@ -75,7 +75,7 @@ class Latency:
         return self.max
 
     def bars(self, most: int) -> list[tuple[Microseconds, int]]:
-        """At most so many bars of a histogram: the least length of each, and how many lengths fall in it.
+        """At most `most` bars of a histogram: the least length of each, and how many lengths fall in it.
 
         >>> latency = Latency()
         >>> latency.add(np.array([0, 0, 3, 100, 120, 5000]))

@@ -206,7 +206,7 @@ class PartitionedRowsAggregate(StoringOperator):
         return _Windows(opened, opened + self.rows, np.repeat(members.lasts, counts))
 
     def _first_needed(self, counts: Integers) -> Integers:
-        """The first number that windows to come will hold, in groups of so many rows."""
+        """The first row number that later windows of each group hold; `counts` is how many rows each group has."""
         firsts = counts - self.rows + 1
         return firsts if self.slide is None else -(-firsts // self.slide) * self.slide
 

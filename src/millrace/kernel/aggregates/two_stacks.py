@@ -83,7 +83,7 @@ class _Suffixes:
         return int(self._folds.nbytes + self._heads.nbytes + sum(each.nbytes for each in arrays))
 
     def before(self, points: TimePartials, firsts: Times) -> TimePartials:
-        """The points with, before what they hold, what their group has here from some time on."""
+        """The points with what is held here of their group in front, each from its time in `firsts` on."""
         places = self._places(points, firsts)
         some = np.flatnonzero(places >= 0)
         if not len(some):

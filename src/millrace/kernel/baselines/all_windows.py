@@ -107,7 +107,7 @@ class AllWindows:
         self.keep = (keep or _LOAD / self.geometry.overlap) if self.random else None
 
     def grow(self, keys: int) -> None:
-        """Have room for so many keys."""
+        """Have room for this number of keys."""
         self.cells.grow(keys)
 
     def can_yield(self, keys: Integers) -> Mask:
@@ -225,7 +225,7 @@ class AllWindows:
     # Dequeue
 
     def release(self, rows: int, now: Microseconds) -> Release | None:
-        """The next rows, at most so many, or closers."""
+        """The next rows, at most `rows` of them, or closers."""
         if self._finishing:
             return self._release(None, np.empty(0, np.int64), self._take_finishing(), now)
         if not rows or not len(self._copies):

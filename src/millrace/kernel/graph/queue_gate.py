@@ -3,8 +3,8 @@
 Rules:
 - A queue that has released rows is not ready again before no operator downstream of it, up to sinks and further
   queues, has input. Then it is told: that is the moment of delivery.
-- A queue is open, for any number of rows or for so many, or shut. With shut queues the graph comes to rest while they
-  hold rows. A queue whose input has ended is never shut.
+- A queue is shut, or open: for any number of rows, or for a limited number. With shut queues the graph comes to rest
+  while they hold rows. A queue whose input has ended is never shut.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ class QueueGate:
             node.unfinished = self._ready(node, queue)
 
     def open(self, allowance: Allowance | Mapping[str, Allowance]) -> None:
-        """Allow each queue so many rows until the next call (None: any number).
+        """Set how many rows each queue may release until the next call (None: any number).
 
-        A mapping says it for each queue by name; queues that it does not name are shut.
+        A mapping sets it for each queue by name; queues that it does not name are shut.
         """
         if isinstance(allowance, Mapping):
             self._default, own = 0, {node: allowance.get(node.name, 0) for node in self.nodes}

@@ -14,7 +14,8 @@ from millrace.kernel.state import Changes
 class Stamp(Operator):
     """Give each row the clock at which it comes here as its time; an operator that needs a time follows.
 
-    What waits for rows from here asks it for an ETS, which is the clock, whatever is under way before it.
+    An operator that waits for rows from here asks it for an ETS. That is the clock, even if rows are still under way
+    to this operator: they will be stamped later.
     State: the last bound, so that time does not go back after a restart. Punctuations: the stamps are its own; of
     those that come in only the end of time is passed on.
     """

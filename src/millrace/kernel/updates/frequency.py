@@ -1,8 +1,8 @@
 """The statistics monitor: how often each key is updated (002 section 4.2).
 
 A key's updates are counted, and the arrival of every 32nd is remembered. The mean time between updates is taken over
-the last 32 to 63 of them. Before there are so many, and where these have all arrived at once, it is taken over all
-since the first row of the queue, so that a key that has been seen once in a long time counts as slow, not as unknown.
+the last 32 to 63 of them. Before a key has 32, and if all of these arrived at once, the mean is taken
+since the first row of the queue. So a key that has been seen once in a long time counts as slow, not as unknown.
 What it says of a row depends on the rows before it, never on how they were cut into batches.
 """
 

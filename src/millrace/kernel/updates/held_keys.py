@@ -91,7 +91,7 @@ class HeldKeys:
         self.order.enter_one(key, arrived, fresh, interval, cost)
 
     def take(self, count: int, now: Microseconds, cost: float | None) -> tuple[Integers, Integers]:
-        """Release at most so many rows: their entries in order, and the inputs that they came by."""
+        """Release at most `count` rows: their entries in order, and the inputs that they came by."""
         cells, keys = self._cells, self.order.take(count, now, cost)
         entries, newer = cells["entry"][keys], cells["newer"][keys]
         cells["entry"][keys] = cells["newer"][keys] = NONE

@@ -133,7 +133,7 @@ class HeldRows:
         return arrived if known == NONE or cells["newest"][key] == NONE else known
 
     def take(self, count: int, now: Microseconds, cost: float | None) -> tuple[Integers, Integers]:
-        """Release at most so many rows: their entries in order, and the inputs that they came by."""
+        """Release at most `count` rows: their entries in order, and the inputs that they came by."""
         numbers = np.arange(self._first, min(self._first + count, self._next))
         here = self._here(self._first, self._first + len(numbers))
         columns = {name: self._columns[name][here] for name in ("key", "entry", "port", "newer", "accepted")}

@@ -62,7 +62,7 @@ class KeyCells:
         del self._columns[name], self._fillers[name]
 
     def grow(self, count: int) -> None:
-        """Make room for so many keys."""
+        """Make room for `count` keys."""
         if count > self._room:
             self._touched = grown(self._touched, count, False)
             self._room = len(self._touched)

@@ -4,14 +4,14 @@ Rules:
 - The cost of a row is the time from when rows are released until they have been processed, divided by their number; the
   last ten times or so count. A host that measures itself tells it instead.
 - With a budget rows may leave more slowly than they could be processed. A turn is the time from one spent allowance to
-  the next while rows wait, the pace that by the rows which left. The time that a row takes follows from these.
+  the next while rows wait; the pace is a turn divided by the rows that left in it. The time per row follows from these.
 - The load is the share of time that it would take to process all rows that arrive: arrivals per second times the time
   per row. It is looked at once a period, never in between, so that it does not depend on how rows are cut into batches.
 - A queue that sheds keeps as many rows as there is time to process, less the time in which it catches up with those
   that wait.
 - A queue that switches by itself appends while it keeps up. It updates when what waits would take longer than `HIGH` to
   process, or is more than `MOST` rows; and it appends again when it has run empty after the load has been below `LOW`
-  for a while. The while grows twofold each time it turns out to have been too short.
+  for a while. This while is doubled each time it was too short.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Load(Noted):
         self.measured = self._spent / self._worked
 
     def leave(self, now: Microseconds, rows: int, waiting: int, *, spent: bool) -> None:
-        """Rows leave, and so many wait; `spent` is True if no more may leave in this turn."""
+        """Rows leave, and `waiting` rows still wait; `spent` is True if no more may leave in this turn."""
         self._last[2] += rows
         began, before, left = self._last
         if (waiting and not spent) or now <= began:
@@ -104,7 +104,7 @@ class Load(Noted):
         self._came += rows
 
     def tick(self, now: Microseconds, cost: float | None, waiting: int) -> None:
-        """Time has gone on, and so many rows wait."""
+        """Time has gone on, and `waiting` rows wait."""
         if self._began == NO_BOUND:
             self._began = now
         if now - self._began < PERIOD:

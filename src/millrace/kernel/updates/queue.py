@@ -88,7 +88,7 @@ class Queue(Operator):
         return self._worth(settings.budget_time, cost)
 
     def portion(self, limit: int | None, cost: float | None) -> int:
-        """How many rows `on_more(limit)` releases, if a row costs so many microseconds (None: not known yet).
+        """How many rows `on_more(limit)` releases, if a row costs `cost` microseconds (None: not known yet).
 
         At least one; never more than the allowance.
         """

@@ -121,7 +121,7 @@ class RowStaleness(Staleness):
         self.application.not_before(keys, arrived, self._cells["delivered"][keys])
 
     def wait(self, keys: Integers, counts: Integers | int, arrived: Times) -> None:
-        """Accepted rows wait from now on: so many more of each key, the first of them arrived then."""
+        """Accepted rows wait from now on: `counts` more of each key, the first of them arrived at `arrived`."""
         waits = self._cells["waits"]
         fresh = waits[keys] == 0
         waits[keys] += counts
@@ -131,7 +131,7 @@ class RowStaleness(Staleness):
         self.queue.not_before(keys, self.queue.since[keys], np.maximum(arrived, self._cells["left"][keys]))
 
     def leave(self, keys: Integers, counts: Integers | int, newer: Times | None, now: Microseconds) -> None:
-        """Accepted rows are released: so many of each key, the last of them older than one that arrived at `newer`."""
+        """Accepted rows are released: `counts` of each key, the last of them older than one that arrived at `newer`."""
         cells, since = self._cells, self.queue.since
         self._under_way.append(keys)
         cells["left"][keys] = now
@@ -255,7 +255,7 @@ class WindowStaleness(Staleness):
         self._cells["shown_at"][keys] = at
 
     def _catch_up(self, keys: Integers) -> None:
-        """Let what is shown of keys be stale if they are, though not before what was shown last."""
+        """If keys are stale, what is shown of them is stale too, though not from before the last time it was shown."""
         since = self.application.since
         keys = keys[(self._shown.since[keys] == NONE) & (since[keys] != NONE)]
         self._cells.touch(keys)

@@ -229,7 +229,7 @@ class Storage:
     # Leaving
 
     def take(self, count: int, now: Microseconds, cost: float | None) -> pa.RecordBatch | None:
-        """The rows that leave, at most so many, in order; None if nothing waits."""
+        """The rows that leave, at most `count` of them, in order; None if nothing waits."""
         entries, ports = self.held.take(count, now, cost)
         if not len(entries):
             return None

@@ -85,7 +85,7 @@ def _at_select(cursor: Cursor) -> bool:
 
 
 def bare_query(queries: SelectParser) -> QueryStatement:
-    """A select whose rows are shown; after LIMIT so many of them."""
+    """A select whose rows are shown; with LIMIT only that number of them."""
     cursor = queries.cursor
     body = queries.body(console=True)
     limit = None

@@ -225,7 +225,7 @@ def _followed(
 def _conditions(
     given: WrittenJoin, clause: SequenceClause
 ) -> tuple[list[Equality], list[Expression], list[Expression]]:
-    """The equalities that are keys, what of WHERE stands above, and what may go below the last stream."""
+    """The equalities that are keys, the conditions of WHERE above the join, and those that may go below it."""
     on = sort_conditions(given.on[-1], given.inputs)
     if on.rest or on.single or on.constant:
         place = next(each.place for each in given.on[-1] if not _is_key(each, [*on.equal, *on.spare]))

@@ -64,7 +64,7 @@ def _quoted(text: str) -> str:
 
 
 def _words(node: PictureNode) -> list[str]:
-    """The lines of a node: its name, what it does, what bounds its state, and who shares it."""
+    """The lines of a node: its name, what it does, what bounds its state, and which queries share it."""
     lines = [node.name, *textwrap.wrap(node.text, _CHARACTERS, max_lines=4, placeholder=" …")]
     lines += textwrap.wrap(f"state: {node.state}", _CHARACTERS) if node.state else []
     shared = f"shared by {', '.join(node.queries)}" if len(node.queries) > 1 else ""

@@ -24,7 +24,7 @@ from millrace.plan.physical.stages import Physical
 
 
 def explain(plan: Physical, expected: Expected | None = None) -> str:
-    """The whole plan as text; with what is expected of streams and machine, what in-order joins will cost."""
+    """The whole plan as text. If rates and costs are `expected`, it also says what in-order joins will cost."""
     parts: list[str] = []
     for query, root in plan.roots:
         sink = query.sink.connector

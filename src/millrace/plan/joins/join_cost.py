@@ -5,8 +5,8 @@ Rules:
   with λ2; c is what comparing a pair of rows takes, |w| the window, n = λ2/λ1 the fast rows between two slow ones.
 - A response time is that of a fast row: from its arrival until it has been joined and its results may leave.
 - The paper's equations hold for evenly spaced rows. Those of Poisson streams stand beside them.
-- C_S is what probing S takes, so it is what a row of T costs; and on one processor the two streams' probes add up, so
-  that the load is twice what equation 1 counts.
+- C_S is the time to probe S, so it is the cost of a row of T. On one processor the probes of both streams add up, so
+  the load is twice what equation 1 counts.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def content_name(label: str, content: object) -> str:
 def meaning(node: Node) -> Node:
     """A tree with its streams reduced to what its answer depends on.
 
-    For a tree without state no columns count: it passes on whatever columns the stream has.
+    For a tree without state no columns count: it passes all columns of the stream on.
     """
     # For all streams at once: a union may have many.
     read = {} if node.is_prefix else columns_by_stream([node])

@@ -207,7 +207,7 @@ class LowAggregate(Operator):
         return self._flushed(self._slots.older(self._current, start, self._position))
 
     def _slowly_flushed(self, rows: int) -> pa.Table | None:
-        """Flush an old entry for every so many rows, going round the slots."""
+        """Flush an old entry each time `every` rows of the policy have come, going round the slots."""
         if self.policy.kind != "slow_flush":
             return None
         due, self._rows_since = divmod(self._rows_since + rows, self.policy.every)

@@ -14,9 +14,9 @@ from millrace.kernel.elements import Mask
 def chosen_slots(table: SlotTable, groups: pa.Table, own: Integers, current: int) -> Integers:
     """The slot of each of some groups, all different, in the order in which they came.
 
-    That is its own slot, unless an entry of the new window (of pane `current`) and of another group is there, and the
-    next slot is empty, has an entry of an old window, or one of this group. Of several groups that want the same one
-    the first gets it.
+    A group takes its own slot. If an entry of the new window (of pane `current`) and of another group is there, it
+    takes the next slot, provided that this is empty, or has an entry of an old window or of this group. Of several
+    groups that want the same slot the first gets it.
     """
     following = (own + 1) % table.size
     mine, next_is_mine = _own_entries(table, groups, own, following)

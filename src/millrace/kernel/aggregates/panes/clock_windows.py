@@ -51,7 +51,10 @@ class ClockWindows(WindowGeometry):
 
 
 def clock_windows(range: int, slide: int, origin: int, zone: str, *, months: bool) -> ClockWindows:
-    """Windows of so much time by the clock of a zone, or of so many months; they begin at `origin`, in microseconds."""
+    """Windows by the clock of a zone, of `range` microseconds or, with `months`, of `range` months.
+
+    They begin at `origin`, in microseconds.
+    """
     clock = ZoneClock(zone)
     if months:
         return ClockWindows(MonthCount(clock, origin), range, slide)

@@ -36,7 +36,7 @@ _SHARED_ROWS = 2**25
 class Panes:
     """Partial aggregates by pane and keys; or, `buffered`, the rows themselves (004 section 4.1).
 
-    If it `adapts`, that is what it begins with, and what is smaller, as measured, is what it goes on with.
+    If it `adapts`, `buffered` says how it begins; it goes on with the form that it has measured to be smaller.
     """
 
     def __init__(self, partials: Partials, *, buffered: bool = False, adapts: bool = False) -> None:

@@ -316,7 +316,7 @@ def shifted(times: Times, distance: int) -> Times:
 
 
 def _ordered(numbers: Integers, bits: int) -> tuple[Integers, Integers | None]:
-    """Numbers of so many bits in order, and the place of each before; None where they were in order."""
+    """Numbers of `bits` bits in order, and where each stood before; None if they were in order already."""
     if bool((numbers[1:] >= numbers[:-1]).all()):
         return numbers, None
     place_bits = (len(numbers) - 1).bit_length()

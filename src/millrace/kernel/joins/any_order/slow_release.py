@@ -1,8 +1,9 @@
 """Rows without a match that leave little by little, so that a bound makes no burst of them (004 section 6).
 
 Rules:
-- A row leaves for each row that comes, the one that has waited longest first, and at the latest when the bound of the
-  other input is further, by the delay, than where it last let the row have a match.
+- For each row that comes, the row that has waited longest leaves.
+- A row leaves at the latest when the bound of the other input is `delay` past the last time at which that input could
+  have had a match for it.
 - Until then it holds back what the join promises about its results.
 """
 

@@ -38,8 +38,8 @@ class JoinMonitor:
     `work` is the c|w|λ1λ2 of 003. For two inputs without keys c is what the steps took over the pairs they compared,
     and |w| the mean of both windows. With keys, with more inputs, or where rows say themselves how long they match,
     fewer pairs are compared than |w|λ1λ2 says: then half of the pairs really compared in a second stand in its place.
-    Half, for each stream's rows are compared with the other's: in a second 2|w|λ1λ2 pairs. c times the pairs is what
-    the rows took, so work is half of what all rows of a second take.
+    Half, for each stream's rows are compared with the other's: in a second 2|w|λ1λ2 pairs. All rows
+    of a second take c times the pairs, so work is half of that.
     """
 
     def __init__(self, sides: Sequence[Side]) -> None:
@@ -132,7 +132,7 @@ class JoinMonitor:
         return self._micros / self._pairs / _SECOND if self._pairs else 0.0
 
     def would_make(self, rows: int) -> float:
-        """How many results so many rows would make, with windows as full as they will be; before any, the most."""
+        """How many results this number of rows would make, with full windows; at first the greatest possible number."""
         reached = min(self._reached)
         if self._since is None or reached <= self._since or not self._rows:
             return float(rows * rows)

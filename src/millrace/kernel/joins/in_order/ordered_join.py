@@ -37,9 +37,9 @@ class OrderedJoin(Operator):
     - Adaptive (003 section 6): the first until c|w|λ1λ2 reaches `alpha`, then the second until that has fallen to half
       of it; see join_monitor.py. It is a hybrid in memory, too (004 section 9): it is Filter-Order only while no more
       results wait than the join keeps rows. Where a row has many partners and one input is late, rows take less. On
-      the way back it drains: rows wait again, but results may yet go to the hold buffer, until that is empty and no
-      row joined is newer than the least bound (the paper's step K looks at the buffer alone, and can emit a result
-      before an older one).
+      the way back it drains: rows wait again, but results may still go to the hold buffer. This ends when the buffer
+      is empty and no joined row is newer than the least bound. (The paper's step K looks at the buffer alone, and can
+      emit a result before an older one.)
 
     Results leave when their time is no later than the bound of every input. No side is outer.
 

@@ -1,14 +1,15 @@
 """Keys by when they are read (002 section 8: access frequency in the goal).
 
-What counts for a key that is read every so often is its staleness at those moments, so it is best released once, just
-before. Keys of one access class are read together. The classes are served by the next moment of reading that they can
-still make, the earliest first, as late as all of them can be served by theirs; until then the keys that are read all
-the time are served, in place. A key that is updated again after it was released for a moment waits for the next one,
+For a key that is read at intervals, only its staleness at those moments counts, so it is best released once, just
+before. Keys of one access class are read together. Classes are served in the order of the next moment of reading that
+they can still meet, and as late as allows each of them to meet its own; until then the keys that are read all the time
+are served, in place. A key that is updated again after it was released for a moment waits for the next one,
 unless nothing else waits. Classes that would take more than half of the service between two of their moments count as
 read all the time: at such a pace it is nearly the same, and the others would starve.
 
-Beside other queues, keys that are not read all the time take the time that these leave, until they press: in the last
-eighth before a moment of reading, when what is left is no more than twice what they take, or if they missed theirs.
+Beside other queues, keys that are not read all the time are served in the time that those queues leave. They press for
+time of their own in the last eighth before a moment of reading, when the time left is at most twice what they need, or
+when they have missed a moment.
 """
 
 from __future__ import annotations

@@ -75,13 +75,13 @@ class Line:
         return -1
 
     def peek(self, count: int) -> Integers:
-        """The keys at the front, at most so many."""
+        """The keys at the front, at most `count` of them."""
         # Outdated keys at the front are skipped from now on, or every look would begin with all keys that have left.
         self.first()
         return self._keys[self._next(count)[0]]
 
     def pop(self, count: int) -> Integers:
-        """The keys at the front, at most so many, which leave the line."""
+        """The keys at the front, at most `count` of them, which leave the line."""
         found, after = self._next(count)
         self._head = after
         return self._keys[found]
@@ -156,7 +156,7 @@ class KeyOrder:
             self._push_one(key)
 
     def take(self, count: int, now: Microseconds, cost: float | None) -> Integers:
-        """The keys that leave, at most so many, in order."""
+        """The keys that leave, at most `count` of them, in order."""
         return self._left(self._line.pop(count))
 
     # All keys

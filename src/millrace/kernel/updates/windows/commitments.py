@@ -104,7 +104,7 @@ class Commitments:
         self.ready.extend(keys.tolist())
 
     def serve(self, rows: int) -> tuple[pa.RecordBatch, Integers, Integers]:
-        """At most so many rows of the keys that are READY, key by key, with their marks; and the keys that are IDLE."""
+        """At most `rows` rows of the keys that are READY, key by key, with their marks; and the keys that are IDLE."""
         cells = self._cells
         keys = np.array(list(islice(self.ready, rows)), np.int64)
         keys = keys[: int(np.searchsorted(np.cumsum(cells.pending[keys]), rows)) + 1]

@@ -83,7 +83,7 @@ class NewestWindows:
         self.line.policy = policy
 
     def grow(self, keys: int) -> None:
-        """Have room for so many keys."""
+        """Have room for this number of keys."""
         self.cells.grow(keys)
         self.rows.buffers.grow(keys)
 
@@ -165,7 +165,7 @@ class NewestWindows:
     # Dequeue
 
     def release(self, rows: int, now: Microseconds) -> Release | None:
-        """Rows of one kind of step, at most so many: of committed windows, or of those that are committed now."""
+        """Rows of one kind of step, at most `rows`: of committed windows, or of those that are committed now."""
         commitments = self.commitments
         if commitments.finishing:
             return commitments.finished()
@@ -181,7 +181,7 @@ class NewestWindows:
         return commitments.release(found, marks, served[self.closings.closed(served)])
 
     def _worth(self, rows: int) -> int:
-        """How many keys in line may fit into so many rows: every window has at least one."""
+        """How many keys in line may fit into this number of rows: every window has at least one."""
         mean = len(self.rows) / max(len(self.line), 1)
         return max(1, min(rows, int(rows / max(mean, 1))))
 
@@ -193,7 +193,7 @@ class NewestWindows:
     # What is known
 
     def low(self) -> Microseconds:
-        """A bound of what may still leave, and of what is made of it: the bound of the stream, or less."""
+        """A bound on the rows that may still leave, and so on results made of them: the stream's bound, or less."""
         count = self.cells.count
         if self._low < self.bound and (not self.due or count <= _FEW or 2 * self._released > count):
             self._low, self._released = self._least_start(), 0
@@ -223,7 +223,7 @@ class NewestWindows:
         return waited, interval, int(cells.pending[key] or self.rows.buffers.counts[key])
 
     def check(self, most: int | None = None) -> None:
-        """Assert what always holds, and if asked for that no window buffer holds more than so many rows."""
+        """Assert what always holds, and, with `most`, that no window buffer holds more than `most` rows."""
         cells, keys, rows = self.cells, np.arange(self.cells.count), self.rows
         held = rows.buffers.held(keys)
         owned = held.owners, held.times, held.entries

@@ -89,7 +89,7 @@ class WaitingLine:
         return None
 
     def take(self, count: int) -> Integers:
-        """At most so many keys from the front, which are committed now."""
+        """At most `count` keys from the front, which are committed now."""
         keys: list[int] = []
         while len(keys) < count and (key := self.first()) is not None:
             del self._places[key]

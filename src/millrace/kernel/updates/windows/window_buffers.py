@@ -87,7 +87,7 @@ class WindowBuffers:
         return sum(int(each.nbytes) for each in (*rows, *keys))
 
     def grow(self, keys: int) -> None:
-        """Have a buffer for each of so many keys."""
+        """Have a buffer for each key, up to this number of keys."""
         self._keys = max(self._keys, keys)
         self._head, self._tail = grown(self._head, keys, _NONE), grown(self._tail, keys, _NONE)
         self._dequeue, self._zones = grown(self._dequeue, keys, 0), grown(self._zones, keys, 0)

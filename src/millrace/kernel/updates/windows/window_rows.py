@@ -3,7 +3,7 @@
 Rules:
 - The enqueue buffer holds the rows from `floor` on: of the window that waits and of later ones. The dequeue buffer
   holds what has not left of the committed window. They are one buffer: a row may be in both, and leaves it when neither
-  needs it. So what is held is what is needed, and a save need not say which rows these are.
+  needs it. So all rows that are held are needed, and a save need not list them.
 - A row leaves for every commitment that it is in, and counts as released once. One that is dropped without ever having
   left counts as superseded.
 - State: rows in blocks.
