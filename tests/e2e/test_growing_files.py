@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from tests.e2e.commands import RunOn, Started, millrace, wait_for
+from tests.e2e.commands import RunOn, Started, millrace_process, wait_for
 
 SQL = """
 CREATE STREAM s (n INT, t STRING, ts TIMESTAMP) TIMESTAMP BY ts DISORDER INTERVAL 1 DAY
@@ -44,23 +44,31 @@ def append(path: Path, text: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_file_whose_writer_pauses_anywhere_is_read_once_though_the_run_is_killed(tmp_path: Path) -> None:
-    sql, path, text, random = script(tmp_path), tmp_path / "in" / "a.csv", HEADER + lines(0, 500), Random(7)
+@pytest.mark.parametrize("host", ["local", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.long])])
+def test_files_that_grow_while_a_run_reads_them_count_once_though_it_is_killed(host: str, tmp_path: Path) -> None:
+    sql, folder, random = script(tmp_path, ", order_by 'arrival'"), tmp_path / "in", Random(7)
+    copied, appended, text = folder / "copied.csv", folder / "appended.csv", lines(1, 500)
     cuts = [0, *sorted(random.sample(range(len(text)), 9)), len(text)]
-    command = ("run", sql, "--on", "local", "--checkpoint", tmp_path / "state")
+    copied.write_text(HEADER + lines(0, 1))
+    appended.write_text(HEADER)
+    command = ("run", sql, "--on", host, "--checkpoint", tmp_path / "state")
     for number in range(2):
         with Started(*command, folder=tmp_path) as process:
+            wait_for(lambda: 0 in numbers(tmp_path))
             for piece in range(5 * number, 5 * number + 5):
-                append(path, text[cuts[piece] : cuts[piece + 1]])
-                # As if it had paused for a minute.
-                os.utime(path, ns=(1, time.time_ns() - 60_000_000_000))
-                time.sleep(0.1)
-            if number:
-                wait_for(lambda: len(numbers(tmp_path)) == 500)
+                append(copied, text[cuts[piece] : cuts[piece + 1]])
+                # As if its writer had paused for a minute, in the midst of a line.
+                os.utime(copied, ns=(1, time.time_ns() - 60_000_000_000))
+                append(appended, lines(500 + 10 * piece, 510 + 10 * piece))
+                whole = folder / f"{UUID(int=random.getrandbits(128))}.csv"
+                whole.write_text(HEADER + lines(600 + 10 * piece, 610 + 10 * piece))
+                # The last pieces of a run are not waited for: the kill comes while they are read.
+                if piece % 5 < 4:
+                    wait_for(lambda last=10 * piece: {509 + last, 609 + last} <= set(numbers(tmp_path)))
             process.kill()
-    done = millrace(*command, "--until-end", folder=tmp_path)
+    done = millrace_process(*command, "--until-end", folder=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert numbers(tmp_path) == list(range(500))
+    assert numbers(tmp_path) == list(range(700))
 
 
 @pytest.mark.slow
