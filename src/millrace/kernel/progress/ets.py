@@ -7,9 +7,10 @@ Rules:
 - For internal and latent time an ETS is the clock.
 - For external time it is t + elapsed - skew (000 section 5), t being the stream's greatest time and elapsed how long
   ago it came, or clock - lull (004 A.1.1): of those that are declared the greater one.
-- Where the order holds in each partition, silence is a matter of partitions. One is silent when nothing has come from
-  it for the lull; one that is heard is as far as its own rows, however far behind the clock they are. The ETS is the
-  least of all, so a stream may have one while it is busy: up to when it has been read (`Ingress.read_until`).
+- Where the order holds in each partition, silence is a matter of partitions. A partition is silent when nothing has
+  come from it for the lull. One that is not silent is as far as its own rows, even if these are far behind the clock.
+  The ETS is the least of all, so a stream may have one while it is busy: up to when it has been read
+  (`Ingress.read_until`).
 - The clock of a replayed stream is the replayed time; what is known of the stream is noted by the host's clock.
 - An ETS that is not above the stream's bound is none.
 - Periodic ETS are due at the multiples of their interval, the beats.
@@ -104,7 +105,7 @@ def _lengths(edge: Ingress) -> tuple[Microseconds | None, Microseconds | None]:
 
 
 def _partitions_possible(edge: Ingress, parts: PartitionProgress, until: Microseconds) -> Microseconds | None:
-    """The stream's clock at which the silence of all partitions that are below `until` takes them there."""
+    """The stream's clock at which silence has taken all partitions below `until` up to it."""
     (lull, skew), behind = _lengths(edge), (parts.allowed < until) | edge.order.starting
     heard, greatest = _heard(edge, parts)[behind], parts.greatest[behind]
     possible = np.full(len(heard), END_OF_TIME, np.int64)

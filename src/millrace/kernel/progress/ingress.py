@@ -343,7 +343,7 @@ _COUNTS = ("received", "late", "quarantined", "enabled", "next_beat")
 
 
 def with_computed(rows: pa.RecordBatch, contract: TimeContract) -> pa.RecordBatch:
-    """Rows with the columns that are computed of what is there of others."""
+    """Rows with the computed columns whose arguments are all there."""
     if not contract.computed:
         return rows
     for name, expression in contract.computed:

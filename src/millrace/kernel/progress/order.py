@@ -101,7 +101,7 @@ class Order:
         """Let the bound wait for the first rows, or the silence, of these partitions."""
 
     def declare(self, partitions: Iterable[PartitionValues]) -> None:
-        """The same, and no longer for others that have not sent a row."""
+        """Let the bound wait for these partitions, and no longer for others that have not sent a row."""
 
     def restart_silence(self, now: Microseconds) -> None:
         """Count silence from now on."""
@@ -127,7 +127,8 @@ class Order:
 
 
 class TrailingRows(Order):
-    """A row trails by at most `count` rows: no later row is below the greatest time that came so long ago.
+    """A row trails by at most `count` rows: no later row is below the greatest time among all rows but the last
+    `count`.
 
     State: the times of the last `count` rows.
     """
@@ -156,7 +157,8 @@ class TrailingRows(Order):
 
 
 class Punctuated(Order):
-    """The source itself promises: by a time below which none will follow, or by marking a row whose time is one."""
+    """The source itself promises: by a time below which no row will follow, or by marking rows whose time is such a
+    promise."""
 
     def __init__(self, promise: Expression) -> None:
         super().__init__()

@@ -123,7 +123,7 @@ class PartitionProgress:
         return _text(self._table(changed)) if len(changed) else ""
 
     def absorb(self, text: str) -> None:
-        """Learn what another text says: each part is as far as either knows it."""
+        """Learn what another text says: each part is then as far as the further of the two."""
         table = _read(text)
         numbers = self.numbers_of(table.column("name").to_pylist())
         greatest, seen_at, allowed = (table.column(name).to_numpy() for name in _NUMBERS[:3])

@@ -118,7 +118,7 @@ class Partitioned(Order):
         self._wait()
 
     def _wait(self) -> None:
-        """Wait for all that is declared, and for nothing else that has not sent a row."""
+        """Wait for the declared partitions, and for no others that have not sent a row."""
         if self._declared is not None and not self._shared:
             self._partitions.forget_unheard(self._declared)
             self._partitions.numbers_of(list(self._declared))

@@ -36,7 +36,7 @@ class PastRelease:
 
 
 class Released(Operator):
-    """Rows with four columns more: the stream whose promise let them leave, how that came about, its bound, the clock.
+    """Rows with four columns more: the stream whose promise released them, how that came about, its bound, the clock.
 
     State: none; the last releases are remembered for `millrace why`, and not saved. Punctuations: passed on unchanged.
     """
@@ -51,7 +51,7 @@ class Released(Operator):
         self.recent: deque[PastRelease] = deque(maxlen=_RECENT)
 
     def on_release(self, release: Cause | None, now: Microseconds) -> None:
-        """Learn what let the next rows leave."""
+        """Learn what releases the next rows."""
         self._release, self._now = release, now
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
@@ -82,7 +82,7 @@ _CARRIED = ("__released_stream", "__released_how", "__released_bound")
 
 
 def with_release(batch: Batch, release: Cause | None) -> Batch:
-    """Rows that carry to another graph what let them leave this one."""
+    """Rows that carry to another graph what released them in this one."""
     release = release or Cause("", "", NO_BOUND)
     rows = batch.rows
     for name, value in zip(_CARRIED, (release.stream, release.how, release.bound), strict=True):
@@ -91,7 +91,7 @@ def with_release(batch: Batch, release: Cause | None) -> Batch:
 
 
 def by_release(rows: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, Cause | None]]:
-    """Rows of another graph, those together that the same let leave; all of them where they do not carry it."""
+    """Rows of another graph, in groups that were released by the same promise; one group if rows do not carry it."""
     if _CARRIED[0] not in rows.schema.names:
         yield rows, None
         return

@@ -2,13 +2,13 @@
 
 Rules:
 - A query of the same name that computes the same goes on as it is, over the rows that it was answered over.
-- Of a query that computes something else the largest parts that some query computed before are kept with their state:
-  its own before those of others, and of those the one with the earliest start. Parts are the same if their operators
-  would have the same names, whatever rows they began with.
+- A query that computes something else keeps, with their state, the largest parts of its tree that some query computed
+  before: its own parts first; among those of others, the part with the earliest start. Parts are the same if their
+  operators would have the same names, whatever rows they began with.
 - A new operator with state starts empty. What it reads begins at the query's start: on top of a kept part the rows
   whose time neither rows nor bounds have reached, so none of them has been emitted yet; on top of a stream the rows
-  above the greatest time seen. Its answer is that of a batch evaluation of the kept part over all rows that it was
-  answered over, less the rows before the start, under the new operators.
+  above the greatest time seen. Its answer is that of a batch evaluation: of the kept part over all rows that it was
+  answered over, and of the new operators over what the kept part gives from the start on.
 - A part starts empty as a whole if the progress of its streams does not say which rows it has emitted: with other
   outlets, numbered unions, promises of single groups.
 - A query that joins under a new name has a start in all its parts, unless it is one that left under another name.
@@ -116,7 +116,7 @@ class Evolution:
 
     @property
     def renamed(self) -> dict[str, str]:
-        """The queries that go on under another name, by it, with the one before."""
+        """The queries that go on under another name: by the new name the old one."""
         return {each.name: each.was for each in self.told if each.was is not None}
 
     @property
@@ -285,7 +285,7 @@ class _QueryEvolution:
 
 
 def _operators(told: Iterable[Evolved], before: QueryNetwork, after: QueryNetwork) -> Iterable[Evolved]:
-    """What is said of each query, with its operators that keep state and those that start empty."""
+    """Each query in words, with its operators that keep state and those that start empty."""
     ran, runs = Graph(), Graph()
     physical(before).shape(ran)
     built = physical(after).shape(runs)

@@ -17,7 +17,7 @@ from millrace.plan.physical.stages import operators_by_place, physical
 
 @dataclass(frozen=True)
 class _PreviousPart:
-    """A part of a tree that ran: without a start on top of it, and with those inside."""
+    """A part of a tree that ran: without a start at its top, and with the starts inside it."""
 
     query: str
     node: Node

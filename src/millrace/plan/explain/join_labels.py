@@ -108,7 +108,7 @@ def names_of(inputs: Sequence[Node]) -> list[str]:
 
 
 def _name_of(node: Node) -> str:
-    """The first part of the columns' names, or what a stream is called of which no column is read."""
+    """The first part of the columns' names; if no column is read, the name of the stream."""
     below = below_maps(node)
     if isinstance(below, AnyJoin):
         return " + ".join(names_of(below.inputs))
@@ -131,7 +131,7 @@ def _equal(inputs: Sequence[Node], keys: Sequence[Sequence[str]]) -> str:
 
 
 def _column(node: Node, name: str) -> str:
-    """A column by its name, or by what it is where it is there for the join alone, and short."""
+    """A column by its name; a column that was computed for the join alone by its expression, if that is short."""
     computed = str(dict(node.columns).get(name, "")) if isinstance(node, Project) and "__" in name else ""
     return computed if computed and len(computed) <= _SHORT else name
 

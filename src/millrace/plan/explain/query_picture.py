@@ -108,7 +108,7 @@ def _bare(node: GraphNode) -> PictureNode:
 
 
 def _told(known: PictureNode, query: Query, node: Node, on_spark: str | None) -> PictureNode:
-    """What a node is known to do, when one more query uses it for a node of its tree."""
+    """What is known of a node of the graph, after one more query uses it for a node of its tree."""
     queries = tuple(dict.fromkeys([*known.queries, query.name]))
     if known.kind == "stream":
         return replace(known, text=label(node).partition(": ")[2] or known.text, queries=queries)
@@ -137,8 +137,8 @@ def _clause(node: Node) -> str:
 
 
 def _walk(node: Node, path: str) -> Iterator[tuple[str, Node]]:
-    """Each node of a tree with its place, lower ones first: where one operator does the work of two, the lower one is
-    what it is."""
+    """Each node of a tree with its place, lower ones first: an operator that does the work of two nodes is described by
+    the lower one."""
     for place, child in enumerate(node.operands()):
         yield from _walk(child, f"{path}.{place}")
     yield path, node

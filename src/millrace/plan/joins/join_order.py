@@ -4,8 +4,8 @@ Rules:
 - Inputs that are all joined on the same keys, or on none, and whose times are all within constant limits of each other,
   are one join. Every other join of more than two inputs is a pipeline.
 - Update streams are one join always: it keeps one row per key and input, however many conditions are left to check.
-- A pipeline begins with the pair, and goes on with the input, that is connected by a key, then the one of the shortest
-  reach, then the first of the text. Only joins are made whose rows are kept for a limited time.
+- A pipeline begins with a pair and goes on with one input at a time. Connected by a key comes first, then the shortest
+  reach, then the order of the text. Every join that is made keeps its rows for a limited time.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class JoinInputs:
 class JoinGroup:
     """Inputs that are joined already, and which of their times the rows have.
 
-    `beside` are inputs of which there are columns, but whose times have no part in it.
+    `beside` are inputs whose columns it has, but whose times do not count for its time.
     """
 
     node: Node
@@ -111,7 +111,7 @@ def join_step(
 ) -> JoinGroup:
     """What is joined so far with one more input.
 
-    Of the conditions those count that are over these inputs, and not over earlier ones alone, and those given `also`.
+    It checks the conditions over these inputs that were not checked over earlier inputs alone, and those given `also`.
     """
     here = group.all | {part}
     conditions = [each for each in inputs.conditions if each.parts <= here and not each.parts <= group.all]

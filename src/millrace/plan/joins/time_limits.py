@@ -1,7 +1,7 @@
 """How far apart the times of joined rows may be: for each pair of inputs the most that one is after the other.
 
-Limits follow from each other: what is at most a minute after something that is at most a minute after a row is at most
-two minutes after that row (shortest paths).
+Limits follow from each other: if b is at most a minute after a, and c at most a minute after b, then c is at most two
+minutes after a (shortest paths).
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def substituted(expression: Expression, given: Mapping[str, Expression]) -> Expr
 
 
 def later(time: Expression, micros: int) -> Expression:
-    """A TIMESTAMP so much later."""
+    """A TIMESTAMP moved later by a length of time."""
     if micros == 0:
         return time
     return Call("+" if micros > 0 else "-", (time, Literal(abs(micros), INTERVAL)))

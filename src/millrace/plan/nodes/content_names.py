@@ -1,9 +1,9 @@
 """Names made from content: equal parts of several queries have one name, and saved state finds its operator again.
 
 Rules:
-- Of a stream only that counts on which an answer depends: its name, its time contract without tunings, and the columns
-  that the part itself reads. Where the rows come from, how the bound rises, and columns that the part does not read may
-  change under a part with state.
+- Of a stream only what answers depend on counts: its name, its time contract without tunings, and the columns that the
+  part itself reads. Where the rows come from, how the bound rises, and columns that the part does not read may change
+  under a part with state.
 """
 
 from __future__ import annotations

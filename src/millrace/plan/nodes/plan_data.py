@@ -134,7 +134,7 @@ class _Writer:
         self._equal: dict[tuple[str, str], int] = {}
 
     def written(self, value: Any) -> Any:
-        """A plain value as it is, or where the part of another stands."""
+        """A plain value as it is; of any other value, where its part stands."""
         if type(value) in _PLAIN:
             return value
         if id(value) not in self._seen:

@@ -134,17 +134,17 @@ class AnyUpdateJoin(AnyJoin):
 
 @dataclass(frozen=True)
 class UpdateJoin(AnyUpdateJoin):
-    """Whenever a row has come, and of a batch the latest alone."""
+    """A join that gives results as rows come; of a batch only the latest row of a key counts."""
 
 
 @dataclass(frozen=True)
 class TimedUpdateJoin(AnyUpdateJoin):
-    """In order of time: at each time at which an input has a row, the latest rows up to then."""
+    """A join in order of time: at each time at which an input has a row, the latest rows up to then."""
 
 
 @dataclass(frozen=True)
 class OuterUpdateJoin(AnyUpdateJoin):
-    """The same of two inputs, where rows of input `kept` that match none are given with nulls.
+    """A join of two inputs, where rows of input `kept` that match none are given with nulls.
 
     They come as rows come, or `timed`, in order of time.
     """

@@ -57,7 +57,7 @@ class GraphBuilder:
         return {} if self.query is None else self.query.options
 
     def build(self, node: Node, path: str, *, top: bool = False) -> GraphNode:
-        """The graph's node for a tree; at the top of what is built a leaf is not looked for."""
+        """The graph's node for a tree; the root of what is built is never taken for a leaf."""
         found = None if top else self.leaf(node, path)
         if found is None:
             found = self._build(node, path)

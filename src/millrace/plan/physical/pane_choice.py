@@ -1,7 +1,7 @@
 """Panes or buffered rows: how a window aggregate keeps what it has seen (004 section 5.5).
 
-With panes a row is reduced to partials at once, shared by all windows that hold it. Where a pane holds so few rows that
-its partials are larger than they are, or an aggregate cannot merge partials, rows are kept and aggregated at the end.
+With panes a row is reduced to partials at once, shared by all windows that hold it. Rows are kept, and aggregated at
+the end, if a pane holds so few of them that partials would be larger, or if an aggregate cannot merge partials.
 """
 
 from __future__ import annotations

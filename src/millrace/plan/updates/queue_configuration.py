@@ -70,7 +70,7 @@ def access_at(path: str, query: Query, root: Node) -> tuple[Access, ...]:
 
 
 def _below(node: Node, position: int, names: Mapping[str, str]) -> dict[str, str]:
-    """What an input of a node calls columns that it holds as they are."""
+    """By the names above a node: what one of its inputs calls the columns that it passes on as they are."""
     match node:
         case Project(columns=columns):
             schema = node.input.schema

@@ -59,7 +59,7 @@ def key_of(query: Query) -> tuple[str, ...] | None:
 
 
 def queue_policies(query: Query) -> dict[str, str]:
-    """By what they are called the policies of a query's queues that take rows of streams.
+    """The policies of a query's queues that take rows of streams, by the name of the queue.
 
     They are called by its name, numbered from the second on.
     """
@@ -244,7 +244,7 @@ def _update_join(node: Join, inputs: tuple[Node, ...], *, timed: bool) -> AnyUpd
 
 
 def _refuse_counted(node: Node) -> None:
-    """Refuse what cannot be told of unions whose rows all count: which of two rows of one key and time is the one."""
+    """Refuse unions whose rows all count where one of two rows of equal key and time would have to be chosen."""
     if isinstance(node, Aggregate) and reads_updates(node) and any(isinstance(each, Union) for each in walk(node)):
         raise not_yet("this window over a union", node, "Write one [RANGE 1 MINUTE SLIDE 1 MINUTE] over the union")
     if isinstance(node, Union) and node.truth is not None:

@@ -25,7 +25,7 @@ def stored_key(query: Query) -> tuple[str, ...] | None:
 
 
 def _parts(node: Node) -> list[frozenset[str]] | None:
-    """For each column that tells the rows of a tree apart the names that hold it; None if nothing does."""
+    """The columns that tell the rows of a tree apart, each as all names that hold it; None without such."""
     match node:
         case Filter() | Released():
             return _parts(node.input)

@@ -29,7 +29,7 @@ Names = frozenset[str]
 
 @dataclass(frozen=True)
 class ResultKey:
-    """What tells rows apart that do not update each other: for each column all names that hold it.
+    """The columns that tell rows apart which do not update each other, each as all names that hold it.
 
     `update` is the update key of the streams, `further` are the other columns of GROUP BY.
     """

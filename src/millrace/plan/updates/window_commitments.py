@@ -30,7 +30,7 @@ def _slides(window: AnyWindow) -> TypeGuard[Window]:
 
 
 def _is_made_of(upper: AnyWindow, lower: AnyWindow) -> bool:
-    """True if all rows of lower windows that end in an upper one are in windows that end where one of them does."""
+    """True if each upper window holds whole lower windows: no row of these is in a lower window that ends elsewhere."""
     if not _slides(upper) or not _slides(lower):
         return False
     offset = upper.origin - lower.origin - lower.range
