@@ -97,8 +97,13 @@ CASES: dict[str, tuple[str, Callable[[], Counter[tuple[Any, ...]]]]] = {
         "SELECT floor((n + 3) / 10) AS g, count(*) AS c FROM a GROUP BY 1",
         lambda: grouped(lambda n: (n + 3) // 10),
     ),
+    "shifted div": (
+        "SELECT (3 + n) div 10 AS g, count(*) AS c FROM a GROUP BY 1",
+        lambda: grouped(lambda n: towards_zero(n + 3, 10)),
+    ),
     "moved": ("SELECT n + 7 AS g, count(*) AS c FROM a GROUP BY n + 7", lambda: grouped(lambda n: n + 7)),
     "scaled": ("SELECT n * 3 AS g, count(*) AS c FROM a GROUP BY n * 3", lambda: grouped(lambda n: 3 * n)),
+    "multiple": ("SELECT 1 + 2 * n AS g, count(*) AS c FROM a GROUP BY 1", lambda: grouped(lambda n: 1 + 2 * n)),
     "instants": ("SELECT n, count(*) AS c FROM a GROUP BY n", lambda: grouped(lambda n: n)),
     "band": (
         f"{JOINED} y.n BETWEEN x.n - 2 AND x.n + 5",
@@ -109,6 +114,10 @@ CASES: dict[str, tuple[str, Callable[[], Counter[tuple[Any, ...]]]]] = {
     "quotients": (
         f"{JOINED} x.n div 10 = y.n div 10",
         lambda: pairs(lambda a, b: towards_zero(a["n"], 10) == towards_zero(b["n"], 10)),
+    ),
+    "shifted quotients": (
+        f"{JOINED} (x.n + 3) div 10 = (y.n + 3) div 10",
+        lambda: pairs(lambda a, b: towards_zero(a["n"] + 3, 10) == towards_zero(b["n"] + 3, 10)),
     ),
     "floors": (
         f"{JOINED} floor((x.n + 3) / 10) = floor((y.n + 3) / 10)",

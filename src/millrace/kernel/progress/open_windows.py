@@ -66,6 +66,6 @@ def open_windows(outlet: str) -> OpenWindows | None:
             return OpenWindows(WindowGeometry(length, length, origin))
         case "calendar", [months]:
             return OpenWindows(CalendarWindows(months))
-        case "divided", [tick, count]:
-            return OpenWindows(DividedWindows(tick, count))
+        case "divided", [tick, count, origin]:
+            return OpenWindows(DividedWindows(tick, count, origin))
     return OpenWindows(None)

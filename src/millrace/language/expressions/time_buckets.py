@@ -54,15 +54,19 @@ def bucket_of(expression: Expression, times: Mapping[str, int]) -> TimeBucket | 
     found = _bucket_of(plain, times)
     if found is None or not shift:
         return found
-    if not isinstance(found.window, Window):
-        return None
-    origin = (found.window.origin - shift) % found.window.slide
-    return TimeBucket(found.column, replace(found.window, origin=origin))
+    match found.window:
+        case Window(origin=origin, slide=slide):
+            return TimeBucket(found.column, replace(found.window, origin=(origin - shift) % slide))
+        case DividedWindow():
+            return TimeBucket(found.column, replace(found.window, origin=-shift))
+    return None
 
 
 def _unmoved(expression: Expression, times: Mapping[str, int]) -> tuple[Expression, int]:
     """An expression without the constant that is added to the time in it, and that constant in microseconds."""
     match expression:
+        case Call("+", (Literal() as constant, inner)) if not isinstance(inner, Literal):
+            return _unmoved(Call("+", (inner, constant)), times)
         case Call("+" | "-" as sign, (inner, Literal(value=int(value), type=kind))):
             tick = _tick(inner, kind, times)
             if tick is not None:
@@ -84,6 +88,8 @@ def is_strict(expression: Expression, times: Mapping[str, int]) -> bool:
     match expression:
         case Column(name) | Call("unix_micros", (Column(name),)):
             return name in times
+        case Call("+" | "*" as sign, (Literal() as constant, inner)) if not isinstance(inner, Literal):
+            return is_strict(Call(sign, (inner, constant)), times)
         case Call("+" | "-", (inner, Literal(value=int(), type=kind))):
             return kind != MONTHS and is_strict(inner, times)
         case Call("*", (inner, Literal(value=int(factor)))):

@@ -164,11 +164,12 @@ def _end(value: Expression, bucket: TimeBucket) -> Expression | None:
             micros = Call("unix_micros", (Column(bucket.column),))
             into = _modulo(_number("-", micros, origin), length)
             return Call("timestamp_micros", (_number("+", Call("-", (micros, into)), length - 1),))
-        case DividedWindow(tick, count):
-            # Before 1970 a bucket ends with the tick that is its number times the count.
+        case DividedWindow(tick, count, origin):
+            # Before the origin a bucket ends with the tick that is its number times the count.
             first = Call("*", (value, Literal(tick * count, pa.int64())))
             is_before = Call("<", (value, Literal(0, pa.int64())))
-            last = Call("case", (is_before, _number("+", first, tick - 1), _number("+", first, tick * count - 1)))
+            ends = (tick - 1 + origin, tick * count - 1 + origin)
+            last = Call("case", (is_before, *(_number("+", first, each) for each in ends)))
             return Call("timestamp_micros", (last,))
     return None
 

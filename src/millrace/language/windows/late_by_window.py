@@ -94,8 +94,8 @@ def _outlet(window: AnyWindow) -> str | None:
             return outlet_of("clock", length, origin, int(months), zone=zone)
         case CalendarWindow(every=every):
             return outlet_of("calendar", _MONTHS[every])
-        case DividedWindow(tick=tick, count=count):
-            return outlet_of("divided", tick, count)
+        case DividedWindow(tick=tick, count=count, origin=origin):
+            return outlet_of("divided", tick, count, origin)
     return None
 
 

@@ -109,7 +109,8 @@ def _window_text(window: windows.AnyWindow) -> str:
         case windows.CalendarWindow():
             return f"each {window.every}"
         case windows.DividedWindow():
-            return f"each {window.count} times {interval_text(window.tick, window.unit)}, towards zero"
+            each = f"each {window.count} times {interval_text(window.tick, window.unit)}, towards"
+            return f"{each} {clock_text(window.origin, exact=True, unit=window.unit) if window.origin else 'zero'}"
         case windows.InstantWindow():
             return "each instant"
         case windows.PairWindow():

@@ -107,17 +107,21 @@ class CalendarWindow(AnyWindow):
 
 @dataclass(frozen=True)
 class DividedWindow(AnyWindow):
-    """Windows of times with equal `ticks div count`, which rounds towards zero; a tick is some microseconds."""
+    """Windows of times with equal `ticks div count`, which rounds towards zero; a tick is some microseconds.
+
+    Ticks count from `origin` on, also in microseconds.
+    """
 
     tick: int
     count: int
+    origin: int = 0
     unit: Unit = field(default="time", repr=False)
     sql_name: ClassVar[str] = "a window by a quotient"
     is_same_for_groups: ClassVar[bool] = True
 
     @property
     def geometry(self) -> WindowGeometry:
-        return DividedWindows(self.tick, self.count)
+        return DividedWindows(self.tick, self.count, self.origin)
 
     @property
     def bounds_type(self) -> pa.DataType | None:

@@ -53,6 +53,8 @@ def expressions(text: str) -> list[str]:
         ("floor(unix_timestamp(ts) / 60)", Window(60 * SECOND, 60 * SECOND), None),
         ("unix_timestamp(ts) div 60", DividedWindow(SECOND, 60), None),
         ("unix_micros(ts) div 1000", DividedWindow(1, 1000), None),
+        ("(unix_seconds(ts) + 3600) div 86400", DividedWindow(SECOND, 86400, -HOUR), None),
+        ("date_trunc('day', INTERVAL 2 HOURS + ts)", Window(DAY, DAY, 22 * HOUR), None),
     ],
 )
 def test_a_function_of_the_time_is_a_window(group: str, window: AnyWindow, over_window: str | None) -> None:

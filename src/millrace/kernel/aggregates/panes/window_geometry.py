@@ -184,20 +184,21 @@ class CalendarWindows(IrregularWindows):
 
 
 class DividedWindows(IrregularWindows):
-    """Windows of `ticks div count`, which rounds towards zero: the one around 1970 is nearly twice as long."""
+    """Windows of `ticks div count`, which rounds towards zero: the one around the origin is nearly twice as long."""
 
-    def __init__(self, tick: int, count: int) -> None:
+    def __init__(self, tick: int, count: int, origin: Microseconds = 0) -> None:
         super().__init__()
         self.tick = tick
         self.count = count
+        self.origin = origin
 
     def panes(self, times: Times) -> Integers:
-        ticks = np.floor_divide(times, self.tick)
+        ticks = np.floor_divide(times - self.origin, self.tick)
         return np.sign(ticks) * (np.abs(ticks) // self.count)
 
     def starts(self, windows: Integers) -> Times:
         ticks = windows * self.count
-        return np.where(windows > 0, ticks, ticks - self.count + 1) * self.tick
+        return np.where(windows > 0, ticks, ticks - self.count + 1) * self.tick + self.origin
 
 
 def _near(until: Microseconds) -> Microseconds:
