@@ -13,7 +13,7 @@ import pyarrow as pa
 from millrace.api.terminal.colours import Colours
 from millrace.api.terminal.phase_line import PhaseLine
 from millrace.api.terminal.result_table import ResultTables
-from millrace.api.terminal.status_line import StatusLine, say, terminal_width
+from millrace.api.terminal.status_line import StatusLine, fitted, folded, say, terminal_width
 from millrace.connectors.files.file_writer import json_lines
 from millrace.connectors.files.times.timestamps import text_of
 from millrace.errors import output_fault
@@ -33,6 +33,8 @@ _SUMMARY = (
     *("joins", "aggregates", "malformed", "in_vain"),
 )
 """What of a report a summary has."""
+_SHORT_NAME = 6
+"""As much of a stream's name as tells it from others."""
 _NOTHING = "  nothing was found to read: check the paths of the streams"
 
 
@@ -183,6 +185,10 @@ class Console:
             from millrace.hosts.spark.batch_times import profile_lines
 
             lines += profile_lines(report.profile)
+        if self.err.isatty():
+            width = terminal_width(self.err)
+            # What stands deeper is the text of a row.
+            lines = [part for line in lines for part in ([line] if line.startswith("   ") else folded(line, width))]
         colours = Colours(self.err)
         say(self.err, "\n".join(map(colours.summary, lines)) + "\n")
 
@@ -193,12 +199,12 @@ def progress_text(report: Report, rate: float, width: int | None) -> str:
     text = f"{report.received:,} rows  {rate:,.0f}/s  {sum(report.results.values()):,} results{waiting}"
     behind = sorted(report.sources.items(), key=lambda each: each[1].greatest)
     for place, (name, source) in enumerate(behind):
-        part = f"  {name} {clock_text(source.greatest, unit=source.unit)}"
-        left = len(behind) - place
+        time, left = clock_text(source.greatest, unit=source.unit), len(behind) - place
         more = f"  and {left - 1} more" if left > 1 else ""
-        if width is not None and len(text + part + more) > width:
-            return text + (f"  {left} streams" if not place else f"  and {left} more")
-        text += part
+        room = len(name) if width is None else width - len(f"{text}   {time}{more}")
+        if room < len(name) and (place or room < _SHORT_NAME):
+            return text + (f"  and {left} more" if place else f"  {left} stream{'s' if left > 1 else ''}")
+        text += f"  {fitted(name, room)} {time}"
     return text
 
 

@@ -7,12 +7,15 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pyarrow as pa
+import pytest
 
+from millrace.api import console
 from millrace.api.console import Console, clock_text, progress_text, summary_data, summary_lines
 from millrace.hosts.report import Report
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND
 from millrace.kernel.latency import Latency
 from millrace.kernel.metrics import AsideRow, AsideRows, QueueMetrics, SourceMetrics
+from tests.terminal import Terminal
 
 REPORT = Report(
     sources={
@@ -104,6 +107,27 @@ def test_the_line_of_progress_has_room_for_the_streams_that_are_furthest_behind(
         text = progress_text(report, 5.0, width)
         assert len(text) <= width and text.startswith("200 rows  5/s  4 results")
     assert "stream_19 1970-01-01 00:00:01" in text and "stream_0 " not in text and text.endswith(" more")
+
+
+def test_a_long_name_is_cut_where_the_line_of_progress_has_no_room_for_it() -> None:
+    sources = {f"a_rather_long_name_of_a_stream_{at}": REPORT.sources["link"] for at in range(14)}
+    report = replace(REPORT, sources=sources)
+    text = progress_text(report, 5.0, 79)
+    assert text == "140 rows  5/s  4 results  a_rather_long_name_… 1970-01-01 00:00:00  and 13 more"
+    assert progress_text(report, 5.0, 50) == "140 rows  5/s  4 results  14 streams"
+
+
+def test_a_summary_is_parted_at_its_commas_where_the_terminal_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console, "terminal_width", lambda stream: 40)
+    source = replace(REPORT.sources["link"], aside={"is odd": AsideRows(1, (AsideRow("x, " * 20),))})
+    terminal = Terminal(200)
+    Console(err=terminal).summary(replace(REPORT, sources={"link": source}))
+    assert terminal.lines()[1:4] == [
+        "  link: 10 rows, 7 processed, 2 late,",
+        "    1 quarantined, 3 ETS,",
+        "    up to 1970-01-01 00:00:00",
+    ]
+    assert terminal.lines()[5] == "      " + "x, " * 19 + "x,"
 
 
 def test_every_figure_of_the_summary_is_plain_data() -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from unicodedata import combining, east_asian_width
+from unicodedata import category, east_asian_width
 
 import pyarrow as pa
 
@@ -24,6 +24,10 @@ _BETWEEN = "  "
 _LEAST = 8
 """Columns of the terminal that a column of results keeps, if it needs them."""
 _NULL = "NULL"
+_JOINER = "\u200d"
+"""Makes one picture of two."""
+_WITHOUT_WIDTH = frozenset({"Mn", "Me", "Cf"})
+"""Kinds of characters that change the one before them, or show nothing."""
 _LONG_DOUBLE = re.compile(r"-?(0\.0{0,3}[1-9]|[1-9]\d*\.)\d{7,}")
 """One that loses nothing of weight with six digits."""
 
@@ -92,14 +96,21 @@ class ResultTables:
 
 
 def text_width(text: str) -> int:
-    """How many columns of a terminal a text takes: two for a wide character.
+    """How many columns of a terminal a text takes: two for a wide character, none for one that joins others.
 
-    >>> text_width("Zürich"), text_width("東京")
-    (6, 4)
+    >>> text_width("Zürich"), text_width("東京"), text_width("👨\u200d👩\u200d👧")
+    (6, 4, 2)
     """
     if text.isascii():
         return len(text)
-    return sum(0 if combining(each) else 2 if east_asian_width(each) in "WF" else 1 for each in text)
+    return sum(map(_character_width, text, "\0" + text))
+
+
+def _character_width(character: str, before: str) -> int:
+    """The columns of a character; what is joined to the one before it stands in that one's place."""
+    if before == _JOINER or category(character) in _WITHOUT_WIDTH:
+        return 0
+    return 2 if east_asian_width(character) in "WF" else 1
 
 
 def _cell(text: str, width: int, right: bool) -> str:

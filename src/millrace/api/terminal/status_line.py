@@ -44,6 +44,23 @@ def fitted(text: str, width: int) -> str:
     return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
 
 
+def folded(line: str, width: int) -> list[str]:
+    """A line of notes in as many lines as a terminal needs, parted at its commas.
+
+    >>> folded("  s: 410 rows, 4 late, up to noon", 24)
+    ['  s: 410 rows, 4 late,', '    up to noon']
+    """
+    head, *notes = line.split(", ")
+    lines = [head]
+    for note in notes:
+        if len(lines[-1]) + len(note) + 3 > width:
+            lines[-1] += ","
+            lines.append(f"    {note}")
+        else:
+            lines[-1] += f", {note}"
+    return lines
+
+
 class StatusLine:
     """A line on standard error: rewritten in place on a terminal, elsewhere written anew every few seconds.
 
