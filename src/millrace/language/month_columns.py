@@ -1,4 +1,4 @@
-"""Numbers of months leave a query as text: there is no such type outside."""
+"""Numbers of months leave a query as text: files and other systems have no such type."""
 
 from __future__ import annotations
 

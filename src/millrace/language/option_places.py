@@ -1,4 +1,4 @@
-"""Where in a text stands what an error is about that a connector has raised: it knows names, and no places."""
+"""The place in a text that an error of a connector is about: a connector knows names, and no places."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _QUOTED = re.compile(r'"([^"]*)"')
 
 
 def place_in(text: str, fact: str) -> Place | None:
-    """The column, option, value or connector of a text that a fact names in double quotes, and most of the rest of it.
+    """The column, option, value or connector that a fact names in double quotes, in the statement that has most of its
+    names.
 
     >>> text = "CREATE SINK o TO csv OPTIONS (pth 'out')"
     >>> place_in(text, 'format "csv" has no option "pth"').text, place_in(text, 'sink "o" has no path').text

@@ -20,7 +20,8 @@ Computed = tuple[tuple[str, Expression], ...]
 def with_computed(
     schema: pa.Schema, columns: tuple[ColumnDefinition, ...], functions: Functions
 ) -> tuple[pa.Schema, Computed]:
-    """The columns in the order of the list, with the types of those that have none there, and the computed ones.
+    """The columns in the order of the list, each with its type, and the computed ones; a column without a type takes
+    that of its expression.
 
     An expression reads the columns that a source has, and the computed ones before it.
     """

@@ -1,10 +1,11 @@
 """Joins of several kinds, made from left to right as they are written.
 
 Rules:
-- ON of an outer join says what matches. What it says of the side whose rows are kept anyway, or of earlier inputs
-  alone, is a residual; what it says of the other side goes below.
-- WHERE stands above. What it says goes below, to the join where its inputs are together, if later joins keep all rows
-  of that: inner, left and as-of joins do; and if that join itself is inner, or keeps the rows it is about.
+- ON of an outer join says what matches. A condition on the side whose rows are kept anyway, or on earlier inputs alone,
+  is a residual; one on the other side goes below.
+- WHERE stands above. A condition of it goes down to the join where its inputs are together under two conditions: later
+  joins keep all rows of that join (inner, left and as-of joins do), and that join is inner or keeps the rows that the
+  condition is about.
 - A window of an input that may be absent holds for the join that brings it, not for later ones.
 """
 

@@ -34,7 +34,8 @@ class BoundJoin:
 
 
 def windows_of(inputs: Sequence[JoinInput], leave: frozenset[int] = frozenset()) -> list[JoinCondition]:
-    """The conditions that windows stand for: rows of all other inputs are at most so much later; `leave` some out."""
+    """The conditions that windows stand for, but for the windows of the inputs `leave`: rows of all other inputs are at
+    most the length of the window later."""
     found: list[JoinCondition] = []
     for first, each in enumerate(inputs):
         for other, against in enumerate(inputs):

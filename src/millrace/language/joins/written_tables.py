@@ -92,7 +92,8 @@ def _check_clause(clause: JoinClause, table: Table) -> None:
 def parted(
     select: Select, written: Sequence[WrittenTable], tables: Tables, *, all_above: bool
 ) -> tuple[Select, list[exp.Expr]]:
-    """A select whose WHERE is about streams alone, and the conditions that read tables; or all of them are above."""
+    """A select with only the conditions of WHERE that are about streams alone, and the other conditions; or with none
+    of them."""
     if select.where is None:
         return select, []
     below: list[exp.Expr] = []

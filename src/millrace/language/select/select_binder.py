@@ -88,7 +88,7 @@ class SelectBinder(ExpressionBinder):
             return self.bind(meant)
 
     def refuse_unknown_name(self, node: exp.Column) -> None:
-        """Refuse a name of the select list that stands in it, where it is not known yet, and one that is misspelt."""
+        """Refuse a name that the select list gives where it is used inside the list, and a misspelt name."""
         if node.table or self.is_alias(node) or self.scope.split(node)[1] or self.scope.meant(node) is not None:
             return
         if node.name.lower() in self._aliases and not self._known:

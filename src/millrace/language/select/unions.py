@@ -92,7 +92,8 @@ def _times(inputs: list[BoundRelation]) -> tuple[dict[str, int], dict[str, str]]
 
 
 def _nearly_times(inputs: list[BoundRelation]) -> frozenset[str]:
-    """The columns that hold the time in every input, in one as it is and in another as the end of a window, say.
+    """The columns that hold the time in every input, though not in the same way: for example in one as it is, and in
+    another as the end of a window.
 
     Rows can be put in order by it: their own times are at most a microsecond apart from it.
     """

@@ -1,9 +1,10 @@
 """What a select aggregates over: a window that it writes, or the one that its groups stand for.
 
 Rules:
-- Without a window, to group by the rows' own time, or by a bound of the window whose results they are, is to bring rows
-  of one instant together; to group by a monotone function of it is to group by windows of time.
-- The value of such a function is read off the start of its window, for all rows of the window agree on it.
+- Without a window, GROUP BY the rows' own time, or a bound of the window whose results they are, brings rows of one
+  instant together. GROUP BY a monotone function of it groups by windows of time.
+- The value of such a function is computed from the start of its window, because it is the same for all rows of the
+  window.
 """
 
 from __future__ import annotations
