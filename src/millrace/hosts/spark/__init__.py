@@ -5,8 +5,7 @@
         transformWithStateInPandas: stage 1 [─► stage 2 … ─► reserved stages] ─► sink ─► commits/N.json
 
     host.py              `SparkRun`: opens the session, drives the query, reads its commits, makes changes
-    restartable_query.py the query at work: held between two micro-batches, started again
-    streaming_query.py   the network as Spark's query: source, stages, sink
+    restartable_query.py the network as Spark's query: source, stages, sink; held and started again
     session/             the Spark session, its start, its worker processes
     source/              streams into exchange rows: the low level, in the tasks that read
     exchange/            exchange rows, and which bucket a row goes to

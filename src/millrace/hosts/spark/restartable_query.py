@@ -7,12 +7,13 @@ Rules:
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import reduce
 from pathlib import Path
-from threading import Event
+from threading import Event, Lock
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -26,15 +27,22 @@ from millrace.hosts.spark.commit_log.checkpoint_manifest import CheckpointManife
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
 from millrace.hosts.spark.commit_log.plan_log import PlanLog
 from millrace.hosts.spark.exchange.buckets import bucket_ids
+from millrace.hosts.spark.exchange.rows import EXCHANGE, OUTPUT
 from millrace.hosts.spark.failures import unwrap
+from millrace.hosts.spark.sink.network_sink import NetworkSink
 from millrace.hosts.spark.source.native_streams import native_rows
+from millrace.hosts.spark.source.network_source import NetworkSource
 from millrace.hosts.spark.source.python_streams import PythonStreams
-from millrace.hosts.spark.streaming_query import network_rows, start_query
+from millrace.hosts.spark.stage.budget import TriggerPace
+from millrace.hosts.spark.stage.shipped_stage import ShippedStage
 from millrace.hosts.system_clock import SetBack
 from millrace.plan.nodes.query_network import QueryNetwork
 
 PATIENCE = 0.01
 """Seconds between two tests whether a micro-batch has ended."""
+_PARTITIONS = "spark.sql.shuffle.partitions"
+_STARTING = Lock()
+"""Held while the session is changed for a query: runs of one process share it."""
 
 
 class RestartableQuery:
@@ -98,7 +106,7 @@ class RestartableQuery:
     def _start(self, trigger: str | None) -> StreamingQuery:
         buckets, levels = tuple(bucket_ids(self.manifest.buckets)), self.manifest.levels
         rows = self._sources(buckets)
-        return start_query(self.session, rows, self.folder, levels, buckets, trigger, self._owner)
+        return _start_query(self.session, rows, self.folder, levels, buckets, trigger, self._owner)
 
     def _sources(self, buckets: tuple[int, ...]) -> DataFrame:
         """The exchange rows of all streams and of the control, each source under its name."""
@@ -116,7 +124,7 @@ class RestartableQuery:
             for stream in self.network.streams()
             if is_native(stream.connector)
         ]
-        own = network_rows(self.session, self.folder, version, buckets, live=live, ends=self.ends)
+        own = _network_rows(self.session, self.folder, version, buckets, live=live, ends=self.ends)
         return reduce(DataFrame.union, [own, *natives])
 
     def _await_rest(self, query: StreamingQuery) -> None:
@@ -193,3 +201,59 @@ def make_active(session: SparkSession) -> None:
     """Let this thread's calls find the session."""
     java_class = SparkSession._get_j_spark_session_class(session._jvm)
     java_class.setActiveSession(session._jsparkSession)
+
+
+def _network_rows(
+    session: SparkSession, folder: Path, plan: int, buckets: Sequence[int], *, live: bool, ends: bool
+) -> DataFrame:
+    """The exchange rows of all streams that Millrace reads itself, and of its wake-ups; see `NetworkSource`."""
+    with _STARTING:
+        session.dataSource.register(NetworkSource)
+    reader = session.readStream.format(NetworkSource.name()).option("folder", str(folder)).option("plan", plan)
+    reader = reader.option("buckets", json.dumps(list(buckets))).option("live", live).option("ends", ends)
+    return reader.name("network").load()
+
+
+def _start_query(
+    session: SparkSession,
+    rows: DataFrame,
+    folder: Path,
+    levels: int,
+    buckets: Sequence[int],
+    trigger: str | None,
+    owner: str,
+) -> StreamingQuery:
+    """Start the query over exchange rows: every `trigger`, or, without one, until all that is there has been read.
+
+    `owner` is the run, as it has claimed the commit log.
+    """
+    interval = _micros(session, trigger) if trigger else None
+    pace = TriggerPace.of(interval, session.sparkContext.defaultParallelism, len(buckets))
+    for level in range(1, levels + 1):
+        last = level == levels
+        rows = rows.groupBy("bucket").transformWithStateInPandas(
+            ShippedStage(str(folder), buckets, level=level, last=last, pace=pace),
+            outputStructType=OUTPUT if last else EXCHANGE,
+            outputMode="append",
+            timeMode="none",
+        )
+    writer = rows.writeStream.format(NetworkSink.name()).outputMode("append").option("folder", str(folder))
+    writer = writer.option("owner", owner)
+    writer = writer.option("checkpointLocation", str(folder / "spark"))
+    writer = writer.trigger(processingTime=trigger) if trigger else writer.trigger(availableNow=True)
+    with _STARTING:
+        session.dataSource.register(NetworkSink)
+        # A streaming query keeps the settings that it was started with; the session may be the user's.
+        partitions = str(session.conf.get(_PARTITIONS))
+        session.conf.set(_PARTITIONS, str(len(buckets)))
+        try:
+            return writer.start()
+        finally:
+            session.conf.set(_PARTITIONS, partitions)
+
+
+def _micros(session: SparkSession, trigger: str) -> int:
+    """How long a trigger's interval is, as Spark reads it."""
+    assert session._jvm is not None
+    java_trigger = session._jvm.org.apache.spark.sql.streaming.Trigger.ProcessingTime(trigger)
+    return int(java_trigger.intervalMs()) * 1000

@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from millrace.kernel.aggregates.low_level.flush_policy import FlushPolicy
-from millrace.kernel.aggregates.low_level.second_slot import chosen_slots
-from millrace.kernel.aggregates.low_level.slot_table import SlotTable
+from millrace.kernel.aggregates.low_level.slot_table import SlotTable, chosen_slots
 from millrace.kernel.aggregates.partials import PANE, Partials
 from millrace.kernel.columns.grouping import codes_of
 from millrace.kernel.columns.hashing import hashes

@@ -4,8 +4,8 @@ An order (`KeyOrder`) is told of accepted rows and asked for keys. It keeps its 
 that an order of another kind can go on with the keys that wait. Only storage.py makes orders.
 
 - key_order.py: lines of keys; `InPlace` and `UpdateFifo`
-- linecutting.py: keys that are updated seldom pass others; linecutting_guard.py: as far as that is measured to help;
-  cutting_gain.py: where it is expected to
+- linecutting.py: keys that are updated seldom pass others, where that is expected to help; linecutting_guard.py: as far
+  as it is measured to help
 - by_access.py: keys that are read now and then leave just before they are read
 
 LINECUTTING as printed is a baseline: kernel/baselines/linecutting_as_printed.py.

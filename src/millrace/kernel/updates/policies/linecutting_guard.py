@@ -6,7 +6,7 @@ Rules:
 - Time is cut into epochs of some rounds of the line. In each the keys cut in one strength, or not at all, and the ratio
   of the real staleness to the shadow's is what that strength is worth. The best one is used; a stronger and a weaker
   one are tried now and then, those that failed ever more seldom. A trial that goes badly is broken off, and none is
-  made where cutting is expected to gain little (cutting_gain.py), for a trial takes some rounds, half of a short run.
+  made where cutting is expected to gain little (linecutting.py), for a trial takes some rounds, half of a short run.
 - When cutting ends, the real queue follows the shadow for one round, and then the shadow goes on from the real queue.
 """
 

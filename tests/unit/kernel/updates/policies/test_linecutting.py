@@ -14,9 +14,8 @@ import pytest
 from millrace.kernel.baselines.linecutting_as_printed import LinecuttingAsPrinted
 from millrace.kernel.updates.frequency import EACH, Frequency
 from millrace.kernel.updates.key_cells import NONE, KeyCells
-from millrace.kernel.updates.policies.cutting_gain import cutting_gain
 from millrace.kernel.updates.policies.key_order import InPlace, KeyOrder
-from millrace.kernel.updates.policies.linecutting import Linecutting
+from millrace.kernel.updates.policies.linecutting import Linecutting, cutting_gain
 from millrace.kernel.updates.policies.linecutting_guard import STRENGTHS, Guard
 from millrace.kernel.updates.staleness import RowStaleness
 from millrace.kernel.updates.update_batch import UpdateBatch
