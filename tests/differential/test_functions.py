@@ -158,6 +158,8 @@ least(x, f)|nullif(x, f)|CASE x WHEN f THEN 1 ELSE 0 END|decode(x, f, 1, 0)|x > 
 map(CAST('NaN' AS DOUBLE), 1)[x]|round(x, 2)|bround(x, 1)|round(y * 1000, 2)|bround(y, 3)|round(y, -1)|round(f, 1)
 round(1.005e0, 2)|round(0.285e0, 2)|round(n / 3e0, 4)|CAST(d AS DOUBLE)|CAST(w AS DOUBLE)|d + x|CAST(d AS FLOAT)
 typeof(NULL + NULL)|typeof(NULL div NULL)|typeof(- NULL)|typeof(~NULL)|typeof(NULL & NULL)|typeof(NULL << 1)
+try_mod(1, NULL)|try_add(NULL, i)|pmod(x, n)|pmod(y, 4611686018427387904)|bit_get(CAST(NULL AS INT), -1)
+str_to_map(left(s, 1), ',', '')|str_to_map('abc', '', ':')|str_to_map('', ',', ':')|str_to_map('ab,c', ',', '')
 typeof(NULL + DATE '2024-01-01')|typeof(NULL + 1)|typeof(NULL * 1.5)|typeof(NULL / 1)|repeat(s, -1)|space(-1)
 lpad(s, -1)|rpad(s, 3, '')|substring(s, 0)|substring(s, -2, 1)|substring(s, 2, -1)|substring(s, -10, 8)
 from_json("{'a':1, \"b\":'x'}", 'a INT, b STRING')|get_json_object("{'a':1}", '$.a')

@@ -159,3 +159,17 @@ def test_nan_is_the_greatest_number_and_never_the_least_of_several() -> None:
     ones, others = pa.array([math.nan, 1.0, None, math.nan]), pa.array([2.0, math.nan, math.nan, None])
     assert [math.isnan(each) for each in FUNCTIONS["greatest"](ones, others).to_pylist()] == [True] * 4
     assert FUNCTIONS["least"](ones, others).to_pylist()[:2] == [2.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("unit", "count"), [("hour", 2**62), ("microsecond", -(2**63)), ("month", 2**40), ("day", 2**31)]
+)
+def test_a_count_that_leads_further_than_any_time_fails(unit: str, count: int) -> None:
+    time = pa.array([0], pa.int64()).cast(TIMESTAMP)
+    with pytest.raises(pa.ArrowInvalid, match="overflow of a time"):
+        FUNCTIONS["timestampadd"](pa.scalar(unit), pa.array([count]), time)
+
+
+def test_months_that_no_date_has_fail() -> None:
+    with pytest.raises(pa.ArrowInvalid, match="overflow of a time"):
+        FUNCTIONS["add_months"](pa.array([0], pa.date32()), pa.array([2**31 - 1], pa.int32()))

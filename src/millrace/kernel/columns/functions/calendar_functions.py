@@ -33,6 +33,8 @@ MONTH_NAMES = (
     "December",
 )  # fmt: skip
 _DAY_NAMES = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_MOST_MONTHS = 292_000 * 12
+"""So many have room in 64 bits of microseconds."""
 _SECONDS_OF_MONTH = 31 * 86_400
 _TRUNCATED = {
     **dict.fromkeys(("year", "yyyy", "yy"), "year"), "quarter": "quarter", "week": "week",
@@ -73,7 +75,14 @@ def _first_days(months: Any) -> Any:
     return months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
 
 
+def _checked(size: Any, room: float) -> None:
+    """Raise where a count leads further than any time is: it would begin again at the other end."""
+    if np.any(np.abs(size) >= room):
+        raise pa.ArrowInvalid("overflow of a time")
+
+
 def _months_later(days: Any, count: Any) -> Any:
+    _checked(count, _MOST_MONTHS)
     months, day = _month_and_day(days)
     first = _first_days(months + count)
     return first + np.minimum(day, _first_days(months + count + 1) - first - 1)
@@ -147,6 +156,7 @@ def _later(unit: Value, count: Value, time: Value) -> Value:
     @over_columns
     def compute(number: pa.Array, times: pa.Array) -> pa.Array:
         steps, micros = np.asarray(number.fill_null(0)).astype(np.int64), micros_of(times)
+        _checked(steps.astype(np.float64) * UNITS.get(name, MONTHS.get(name, 1)), 2.0**63 - 2.0**60)
         if name in UNITS:
             return times_of(micros + steps * UNITS[name], _nulls(number, times))
         days, rest = np.divmod(micros, DAY)

@@ -76,9 +76,9 @@ def _contains_key(maps: pa.Array, key: pa.Array) -> pa.Array:
 
 def _parsed(text: str, pairs: str = ",", parts: str = ":") -> list[tuple[str, str | None]]:
     found: dict[str, str | None] = {}
-    for each in text.split(pairs) if pairs else [text]:
-        # Nothing between key and value parts them after the first character, as in Spark.
-        key, between, value = each.partition(parts) if parts else (each[:1], "-", each[1:])
+    # Nothing between parts them character by character, as in Spark.
+    for each in text.split(pairs) if pairs else list(text) or [text]:
+        key, between, value = each.partition(parts) if parts else (each[:1], each[1:], each[1:])
         if key in found:
             raise pa.ArrowInvalid("a map has a key twice")
         found[key] = value if between else None

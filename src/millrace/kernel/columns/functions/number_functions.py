@@ -69,6 +69,8 @@ def _log(base: Value, number: Value) -> Value:
 def _pmod(left: Value, right: Value) -> Value:
     """The remainder with the sign of the divisor, as far as Java's formula gives it."""
     rest = remainder(left, right)
+    if pa.types.is_floating(rest.type):
+        right = double(right)
     if pa.types.is_decimal(left.type):
         again = remainder(decimals.added(pc.add)(rest, nonzero(right)), right)
         return pc.if_else(pc.less(rest, pa.scalar(0, rest.type)), pc.cast(again, rest.type), rest)
@@ -189,7 +191,8 @@ def _bit_count(value: pa.Array) -> pa.Array:
 @over_columns
 def _bit_get(value: pa.Array, place: pa.Array) -> pa.Array:
     width = value.type.bit_width
-    if pc.any(pc.or_(pc.less(place, 0), pc.greater_equal(place, width))).as_py():
+    outside = pc.or_(pc.less(place, 0), pc.greater_equal(place, width))
+    if pc.any(pc.and_(outside, value.is_valid())).as_py():
         raise pa.ArrowInvalid(f"a place among the bits of a number is from 0 to {width - 1}")
     nulls = np.asarray(pc.or_(value.is_null(), place.is_null()))
     shifted = np.asarray(value.fill_null(0)).astype(np.int64) >> np.asarray(place.fill_null(0)).astype(np.int64)

@@ -25,6 +25,11 @@ _EMPTY = {
 def arguments_of(function: Function, given: Sequence[Typed]) -> list[Typed]:
     """The arguments of a call as a function takes them; refuses those that it does not take."""
     kinds = function.kinds(len(given))
+    numbers = [each.type for each, kind in zip(given, kinds, strict=True) if kind == "NUMBER"]
+    beside = next((each for each in numbers if not pa.types.is_null(each)), None)
+    if beside is not None and pa.null() in numbers:
+        # NULL beside a number is one of its type.
+        given = [typed.cast(each, beside) if pa.types.is_null(each.type) else each for each in given]
     found = [_brought(each, kind, function) for each, kind in zip(given, kinds, strict=True)]
     return _of_one_type(found, kinds) if {"T", "ARRAY<T>"} & set(kinds) else found
 

@@ -57,9 +57,11 @@ DIFFERENCES: tuple[tuple[str, str, str], ...] = (
     ("`from_json` as a `MAP` with keys that are no texts", "reads them", "refused"),
     (
         "`NULL` without a type in `size`, `map_keys`, `bit_count`, `greatest`, `from_json`, `to_json` and `NULL[0]`",
-        "refused: write `CAST(NULL AS …)`; `try_add(NULL, 1)` is a `DOUBLE`",
-        "null; `try_add(NULL, 1)` is an `INT`",
+        "refused: write `CAST(NULL AS …)`",
+        "null",
     ),
+    ("`zeroifnull(NULL)`", "a `DOUBLE`", "an `INT`"),
+    ("`unbase64` of a text that is no base 64", "reads what it can", "fails"),
     ("`map()`, `map_concat()`, `concat()` and `struct()` of nothing", "refused", "empty values"),
     ("`aggregate` whose start has another type than its elements make of it", "takes the common type", "refused"),
     ("`get_json_object` with `*` in its path", "refused", "an array"),
