@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import zipfile
 from pathlib import Path
@@ -205,6 +206,25 @@ def test_a_folder_of_parquet_files(tmp_path: Path) -> None:
     check_run(tmp_path, 300)
 
 
+def test_a_folder_of_several_formats_is_refused_and_one_with_compressed_files_is_read(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "a.csv").write_text("ts,n\n2024-01-01 00:00:00,1\n")
+    with gzip.open(folder / "b.csv.gz", "wt") as file:
+        file.write("n,ts\n2,2024-01-01 00:00:05\n")
+    written(Path("in"), tmp_path, "FROM csv OPTIONS (path 'in')")
+    check_run(tmp_path, 2)
+    (folder / "c.json").write_text('{"ts": "2024-01-01", "n": 1}')
+    ran = millrace("new", "in", "--output", "other.sql", folder=tmp_path)
+    assert ran.returncode == 2 and "different formats: csv, json" in ran.stderr
+
+
+def test_one_column_without_a_time(tmp_path: Path) -> None:
+    (tmp_path / "one.csv").write_text("".join(f"{3 * at}\n" for at in range(30)))
+    written(Path("one.csv"), tmp_path, "header 'false'", "column_1 BIGINT", "LATENT TIMESTAMP")
+    check_run(tmp_path, 30)
+
+
 def test_nothing_is_overwritten_and_output_names_another_file(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("ts,n\n2024-01-01 00:00:01,1\n")
     (tmp_path / "a.sql").write_text("mine")
@@ -227,13 +247,21 @@ def test_a_secret_in_plain_is_refused_before_anything_is_written(tmp_path: Path)
     [
         ("missing.csv", None, "is not there"),
         ("list.json", '[{"a": 1}]', "one JSON array"),
+        ("object.json", '{\n  "a": 1\n}', "no line of"),
+        ("wide.csv", "\ufeffts,n\n2024-01-01,1\n".encode("utf-16-le"), "is UTF-16, not UTF-8"),
+        (
+            "windows.csv",
+            "ts,n\n2024-01-01,ü\n2024-01-02,ü\n".encode("latin-1"),
+            "2 of its first 3 lines hold other bytes",
+        ),
+        ("picture.csv", b"\1\0\2\n" * 40, "is no text: it holds the byte 0"),
         ("folder", None, "holds no files"),
         ("https://somewhere/a.csv", None, "is no file, no folder and no topic"),
     ],
 )
-def test_what_cannot_be_read_is_refused(name: str, text: str | None, said: str, tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_refused(name: str, text: str | bytes | None, said: str, tmp_path: Path) -> None:
     if text is not None:
-        (tmp_path / name).write_text(text)
+        (tmp_path / name).write_bytes(text.encode() if isinstance(text, str) else text)
     if name == "folder":
         (tmp_path / name).mkdir()
     ran = millrace("new", name, folder=tmp_path)

@@ -27,6 +27,8 @@ _ENDINGS = {
     **dict.fromkeys((".parquet", ".pq"), "parquet"),
 }
 _COMPRESSED = (".gz", ".bz2", ".zip")
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+"""Marks at the beginning of a file."""
 _NAME = re.compile(r"[A-Za-z_][\w .:/()%-]*")
 
 
@@ -119,6 +121,15 @@ def _csv_shape(shape: FileShape) -> FileShape:
 
 def _text(path: str, head: bytes) -> str:
     """The first lines as text; refuses what is written in another encoding, but not one line that is torn."""
+    if head.startswith(_UTF_16):
+        raise RequestError(
+            f'"{path}" is UTF-16, not UTF-8',
+            hint=f"Write it as UTF-8 first: iconv -f UTF-16 -t UTF-8 {path} > other.csv",
+        )
+    if b"\0" in head:
+        raise RequestError(
+            f'"{path}" is no text: it holds the byte 0', hint="Give a file of csv, json or parquet, also compressed."
+        )
     wrong = [line for line in head.splitlines() if not _is_utf_8(line)]
     if len(wrong) > 1 and len(wrong) * 20 > head.count(b"\n"):
         raise RequestError(

@@ -56,6 +56,11 @@ def sampled_rows(shape: FileShape) -> SampledRows:
         if rows >= MOST_ROWS:
             whole = False
             break
+    if shape.format == "json" and malformed and not rows:
+        raise RequestError(
+            f'no line of "{shape.path}" is a JSON object by itself',
+            hint="Write an object per line first: jq -c . file.json > file.jsonl",
+        )
     table = pa.Table.from_batches(batches, schema)
     return SampledRows(dict(zip(table.column_names, table.columns, strict=True)), rows, malformed, whole, left_out)
 
