@@ -7,7 +7,7 @@ import traceback
 from collections import Counter
 from dataclasses import dataclass
 
-from millrace.testing.simulation.scenario import Scenario, played, shown
+from millrace.testing.simulation.scenario import Scenario, played, scenario_text
 from millrace.testing.simulation.shrinking import shrunk
 from tests.simulation.networks import made
 from tests.simulation.oracle import check
@@ -59,4 +59,4 @@ def replayed(seed: int, *, most: int = 200) -> str:
     scenario = shrunk(scenario, lambda other: type(failure_of(other)) is type(error), most=most)
     error = failure_of(scenario)
     assert error is not None
-    return f"{shown(scenario)}\n{''.join(traceback.format_exception(error)[-6:])}seed {seed} failed: {error}"
+    return f"{scenario_text(scenario)}\n{''.join(traceback.format_exception(error)[-6:])}seed {seed} failed: {error}"

@@ -20,7 +20,7 @@ from urllib.parse import unquote
 
 from millrace.commands.arguments import Commands, add_json, add_run_folder, add_timeout, timeout_seconds
 from millrace.errors import MillraceError, RequestError, listed
-from millrace.hosts.answers.answer_files import folder_of, stored
+from millrace.hosts.answers.answer_files import folder_of, stored_answers
 from millrace.hosts.checkpoint.checkpoint import kept_files
 from millrace.hosts.control.read_requests import one_row
 from millrace.hosts.control.replies import plain_table, rows_text
@@ -144,7 +144,7 @@ def _committed(folder: Path, query: str, key: Sequence[str] | None) -> PlainAnsw
             f'no run listens in "{folder}", and it is no checkpoint',
             hint="Name the --checkpoint folder of a run, or the --control folder of one that is at work.",
         )
-    found = stored(folder_of(folder, query), kept)
+    found = stored_answers(folder_of(folder, query), kept)
     if found is None:
         known = sorted(unquote(path.name) for path in (folder / "latest").glob("*"))
         raise RequestError(

@@ -18,7 +18,7 @@ from millrace.survey.findings_text import (
     partition_lines,
 )
 from millrace.survey.proposal import Proposal
-from millrace.survey.time_profile import SECOND, interval_text
+from millrace.survey.time_profile import SECOND, interval_at_least
 
 _LULL = 10 * SECOND
 _WORDS = frozenset(
@@ -108,7 +108,7 @@ def _time(found: Proposal) -> Iterator[str]:
     if profile.worst:
         yield "  -- A shorter DISORDER gives results sooner, and sets later rows aside."
     yield from (f"  -- {line}" for line in partition_lines(found))
-    order = f"DISORDER {interval_text(profile.worst)}" if profile.worst else "ORDERED"
+    order = f"DISORDER {interval_at_least(profile.worst)}" if profile.worst else "ORDERED"
     yield f"  TIMESTAMP BY {name_text(time.column)} {order}"
     for key in found.keys:
         if profile.worst and key.worst is not None and key.worst <= profile.worst // 2:
@@ -116,12 +116,13 @@ def _time(found: Proposal) -> Iterator[str]:
             yield f"  -- PARTITIONED BY ({name_text(key.column)})  -- the rows of each {key.column} {each}"
     yield f"  -- {gap_text(profile)}"
     if found.partitions:
-        lull = interval_text(max([_LULL, profile.worst, *(own.long_gap for own in found.partitions.values() if own)]))
+        gaps = [own.long_gap for own in found.partitions.values() if own]
+        lull = interval_at_least(max([_LULL, profile.worst, *gaps]))
         yield "  -- The stream waits for each of its partitions, but for one that has sent nothing for this long:"
         yield f"  ETS ON DEMAND LULL {lull}"
         return
     skew = max(profile.worst, profile.long_gap, SECOND)
-    yield f"  -- ETS ON DEMAND SKEW {interval_text(skew)}  -- in a live run: do not wait when the stream is silent"
+    yield f"  -- ETS ON DEMAND SKEW {interval_at_least(skew)}  -- in a live run: do not wait when the stream is silent"
 
 
 def _options(found: Proposal) -> str:
@@ -144,7 +145,7 @@ def _queries(found: Proposal) -> Iterator[str]:
         yield f"CREATE QUERY {name_text(found.name + '_rows')} AS"
         yield f"  SELECT * FROM {stream};"
         return
-    length = interval_text(found.profile.window).removeprefix("INTERVAL ")
+    length = interval_at_least(found.profile.window).removeprefix("INTERVAL ")
     window = f"{stream} [RANGE {length} SLIDE {length} WA {name_text(found.time.column)}]"
     yield f"CREATE QUERY {name_text(found.name + '_counts')} AS"
     yield f"  SELECT window_start, window_end, count(*) AS n{_sums(found)}"

@@ -79,11 +79,11 @@ def _quantile(values: Micros, part: float) -> int:
     return int(np.quantile(values, part, method="inverted_cdf")) if len(values) else 0
 
 
-def interval_text(micros: int) -> str:
+def interval_at_least(micros: int) -> str:
     """An interval as SQL has it, not shorter than that many microseconds.
 
-    >>> interval_text(671_014_522), interval_text(7_200_000_000), interval_text(211_000), interval_text(17)
-    ('INTERVAL 672 SECONDS', 'INTERVAL 2 HOURS', 'INTERVAL 211 MILLISECONDS', 'INTERVAL 17 MICROSECONDS')
+    >>> [interval_at_least(each) for each in (671_014_522, 7_200_000_000, 211_000, 17)]
+    ['INTERVAL 672 SECONDS', 'INTERVAL 2 HOURS', 'INTERVAL 211 MILLISECONDS', 'INTERVAL 17 MICROSECONDS']
     """
     for word, unit in _UNITS:
         if micros >= unit and micros % unit == 0:

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from millrace.survey.time_profile import SECOND, interval_text, time_profile
+from millrace.survey.time_profile import SECOND, interval_at_least, time_profile
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -29,7 +29,7 @@ def test_the_profile_is_that_of_a_look_row_by_row(seed: int) -> None:
 
 @pytest.mark.parametrize("micros", [1, 999, 10_500, 214_000, SECOND, 59_999_999, 3_600 * SECOND, 86_400 * SECOND + 1])
 def test_an_interval_is_never_shorter_than_what_was_measured(micros: int) -> None:
-    _, count, unit = interval_text(micros).split()
+    _, count, unit = interval_at_least(micros).split()
     length = {"MICROSECOND": 1, "MILLISECOND": 1_000, "SECOND": SECOND, "MINUTE": 60 * SECOND, "HOUR": 3_600 * SECOND}
     length["DAY"] = 24 * length["HOUR"]
     found = int(count) * length[unit.removesuffix("S")]

@@ -127,7 +127,7 @@ def _home_of(name: str) -> str:
     return folder if home == _HOME else ""
 
 
-def stored(folder: Path, kept: Mapping[str, str]) -> AnswerTable | None:
+def stored_answers(folder: Path, kept: Mapping[str, str]) -> AnswerTable | None:
     """The answers in a folder, given the digests of committed files, read without a run; None if there are none."""
     latest: AnswerTable | None = None
     for each in valid_files(folder, kept):

@@ -195,7 +195,7 @@ def _stamp(record: Mapping[str, Any]) -> tuple[int, str]:
     return record["epoch"], record["owner"]
 
 
-def check_names(saved: Resumed, plan: Physical, folder: Path) -> None:
+def check_operator_names(saved: Resumed, plan: Physical, folder: Path) -> None:
     """Refuse state whose operators have other names than those of the plan that made it."""
     if set(plan.whole().nodes) != set(saved.control["nodes"]):
         raise other_version(folder)

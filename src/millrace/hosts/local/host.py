@@ -23,7 +23,7 @@ from typing import Any
 import pyarrow as pa
 
 from millrace.errors import machine_faults
-from millrace.hosts.checkpoint.checkpoint import Checkpoint, Resumed, check_names
+from millrace.hosts.checkpoint.checkpoint import Checkpoint, Resumed, check_operator_names
 from millrace.hosts.checkpoint.read_log import ReadLog
 from millrace.hosts.control.live_changes import LiveChanges, reshape
 from millrace.hosts.local.intake import Intake
@@ -132,7 +132,7 @@ class LocalRun:
         if resumed is not None:
             self.changes.resume(resumed.changes, resumed.points)
             assert self.changes.ran is not None
-            check_names(resumed, physical(self.changes.ran), checkpoint.folder)
+            check_operator_names(resumed, physical(self.changes.ran), checkpoint.folder)
         return resumed
 
     def _live_streams(self, plan: Physical) -> set[str]:

@@ -32,10 +32,10 @@ def operator_reports(nodes: Iterable[GraphNode], now: Microseconds, queries: Map
     return {name: {k: v for k, v in each.items() if k != "bound"} for name, each in found.items()}
 
 
-def added(before: Told, told: Sequence[Told]) -> Told:
+def counts_with(before: Told, told: Sequence[Told]) -> Told:
     """The counts so far with those of some tasks, of the operators that the last of these still has.
 
-    >>> added(
+    >>> counts_with(
     ...     {"a": {"queries": ["q"], "rows_in": 1}, "gone": {"rows_in": 2}}, [{"a": {"queries": ["q"], "rows_in": 4}}]
     ... )
     {'a': {'queries': ['q'], 'rows_in': 5}}

@@ -22,7 +22,7 @@ from millrace.errors import MillraceError, RequestError, RunError, machine_fault
 from millrace.kernel.columns.user_functions import found_at
 from millrace.kernel.elements import integer_column
 from millrace.kernel.joins.tables.table_index import HASH
-from millrace.kernel.joins.tables.table_versions import stored
+from millrace.kernel.joins.tables.table_versions import as_stored
 from millrace.plan.nodes.endpoints import Table
 from millrace.secrets import resolved
 
@@ -43,7 +43,7 @@ def read_table(table: Table, feeds: Mapping[str, Any]) -> pa.Table:
                 f'table "{table.name}" has a row without "{name}", which is part of its primary key',
                 hint="Mend the row, or declare another PRIMARY KEY.",
             )
-    kept = stored(rows, table.key)
+    kept = as_stored(rows, table.key)
     _check_key(table, kept)
     return kept
 

@@ -73,7 +73,7 @@ def sorted_out(admission: Admission, floors: Times, windows: Sequence[OpenWindow
     return replace(admission, late=late.where(~taken), behind=late.where(taken), floors=floors[taken])
 
 
-def divided(batch: Batch, on_time: Mask, bounds: Times) -> Admission:
+def by_lateness(batch: Batch, on_time: Mask, bounds: Times) -> Admission:
     """The rows on time and the late ones."""
     if on_time.all():
         return Admission(batch, batch.slice(0, 0), bounds)

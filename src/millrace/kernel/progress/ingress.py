@@ -35,7 +35,7 @@ from millrace.kernel.elements import (
     as_times,
 )
 from millrace.kernel.latency import Latency
-from millrace.kernel.progress.admission import Admission, FutureGuard, divided, on_time, sorted_out
+from millrace.kernel.progress.admission import Admission, FutureGuard, by_lateness, on_time, sorted_out
 from millrace.kernel.progress.open_windows import OpenWindows, open_windows
 from millrace.kernel.progress.order import Entering, Order
 from millrace.kernel.progress.quarantine import Aside, AsideBook, UnreadRows
@@ -138,7 +138,7 @@ class Ingress:
             entering = Batch(entering.rows.drop_columns([PARTITION]))
         for name, _ in self.contract.also:
             accepted &= self.outlets[name]._judged(self.through(name, entering), now)[0]
-        admission = divided(entering, accepted, bounds)
+        admission = by_lateness(entering, accepted, bounds)
         if self.windows and len(admission.late):
             admission = sorted_out(admission, np.append(before, bounds[:-1])[~accepted], self.windows)
         return self._counted(admission)
@@ -176,7 +176,7 @@ class Ingress:
     def readmit(self, batch: Batch, until: Microseconds | None = None) -> Admission:
         """Check rows that carry their time already against a bound, or the stream's, once more; it stays as it is."""
         until = self.bound if until is None else until
-        return self._counted(divided(batch, batch.times >= until, np.full(len(batch), until, np.int64)))
+        return self._counted(by_lateness(batch, batch.times >= until, np.full(len(batch), until, np.int64)))
 
     def _bounds(self, batch: Batch, now: Microseconds) -> Times:
         """The stream's bound after each row; notes how far the rows have come."""

@@ -17,7 +17,7 @@ from millrace.language.grammar.statements import ColumnDefinition
 Computed = tuple[tuple[str, Expression], ...]
 
 
-def with_computed(
+def computed_schema(
     schema: pa.Schema, columns: tuple[ColumnDefinition, ...], functions: Functions
 ) -> tuple[pa.Schema, Computed]:
     """The columns in the order of the list, each with its type, and the computed ones; a column without a type takes

@@ -11,7 +11,7 @@ from millrace.errors import Place, QueryError, listed
 from millrace.kernel.columns.sql_types import read_type, sql_name
 from millrace.kernel.elements import PARTITION, RESERVED, TIMESTAMP
 from millrace.kernel.updates.queue_settings import LOSSLESS
-from millrace.language.declarations.computed_columns import with_computed
+from millrace.language.declarations.computed_columns import computed_schema
 from millrace.language.declarations.contracts import Attributes, bind_contract, time_clause
 from millrace.language.declarations.partitions import declared_partitions, grace_of, listing_table
 from millrace.language.declarations.query_options import BASELINE, bind_options, said, with_baselines
@@ -76,7 +76,7 @@ def in_zone(connector: Connector, zone: Name | None) -> Connector:
 def bind_stream(statement: StreamStatement, functions: Functions, tables: Mapping[str, Table]) -> Stream:
     """The stream of a CREATE STREAM; a table may list its partitions."""
     time = time_clause(statement)
-    schema, computed = with_computed(schema_of(statement.columns), statement.columns, functions)
+    schema, computed = computed_schema(schema_of(statement.columns), statement.columns, functions)
     schema = _with_internal_column(schema, time)
     scope = Scope(schema)
     column = None if time.column is None else _time_column(time, scope)

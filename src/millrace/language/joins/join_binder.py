@@ -32,7 +32,7 @@ from millrace.language.joins.join_inputs import (
     JoinInput,
     as_input,
     by_further_time,
-    check_names,
+    check_input_names,
     scope_of,
     settled,
 )
@@ -61,7 +61,7 @@ def bind_joins(
     """
     items = (select.source, *(each.item for each in select.joins))
     inputs = tuple(as_input(each, item, select.window) for each, item in zip(relations, items, strict=True))
-    check_names(inputs)
+    check_input_names(inputs)
     select = replace(
         select, joins=tuple(_written_out(each, inputs, place) for place, each in enumerate(select.joins, 1))
     )

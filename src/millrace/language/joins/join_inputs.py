@@ -195,7 +195,7 @@ def time_columns(given: JoinInput, names: Sequence[str]) -> list[str]:
     return [each for each in names if each in known.times or progressing_by(known.node, each) is not None]
 
 
-def check_names(inputs: Sequence[JoinInput]) -> None:
+def check_input_names(inputs: Sequence[JoinInput]) -> None:
     """Refuse two inputs of one name."""
     names = [each.qualifier.lower() for each in inputs]
     for position, each in enumerate(inputs):

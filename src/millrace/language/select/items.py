@@ -87,7 +87,7 @@ def named(outputs: Sequence[Output]) -> Named:
         (each.otherwise if each.otherwise is not None and each.name.lower() in several else each.name, each.value)
         for each in outputs
     ]
-    check_names(columns)
+    check_column_names(columns)
     return columns
 
 
@@ -105,7 +105,7 @@ def _aggregate_name(node: exp.Expr) -> str | None:
     return f"{name}_distinct_{argument.name}" if call.distinct else f"{name}_{argument.name}"
 
 
-def check_names(columns: Named) -> None:
+def check_column_names(columns: Named) -> None:
     """Refuse names that occur twice or are reserved, and columns without a type."""
     seen: set[str] = set()
     for name, bound in columns:

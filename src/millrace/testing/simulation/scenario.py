@@ -81,7 +81,7 @@ class Outcome:
     """How often each fault struck, and what else came about."""
 
 
-def shown(scenario: Scenario) -> str:
+def scenario_text(scenario: Scenario) -> str:
     """A scenario as text: its queries, the rows in order of arrival, and what happens to each run."""
     lines = [scenario.text]
     for name, given in scenario.inputs.items():

@@ -22,7 +22,7 @@ from millrace.plan.nodes.query_network import Query, QueryNetwork
 from millrace.plan.updates.queue_placement import key_of
 from millrace.testing.hosts import Given
 from millrace.testing.simulation.run_faults import any_fault
-from millrace.testing.simulation.scenario import Life, Scenario, TimedRows, played, shown
+from millrace.testing.simulation.scenario import Life, Scenario, TimedRows, played, scenario_text
 from millrace.testing.simulation.shrinking import shrunk
 from millrace.testing.tables import Rows
 
@@ -74,9 +74,8 @@ def simulate(
     if failure is None:
         return results
     small = shrunk(scenario, lambda other: _failure(bound, other, oracle)[0] is not None, most=60)
-    raise SimulationFailed(
-        f"{_failure(bound, small, oracle)[0] or failure}\n\n{shown(small)}\n\nreplay it: simulate(network, seed={seed})"
-    )
+    said = _failure(bound, small, oracle)[0] or failure
+    raise SimulationFailed(f"{said}\n\n{scenario_text(small)}\n\nreplay it: simulate(network, seed={seed})")
 
 
 def _failure(

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millrace.errors import RequestError
-from millrace.hosts.answers.answer_files import AnswerFiles, folder_of, kept_name, part_name, stored, write
+from millrace.hosts.answers.answer_files import AnswerFiles, folder_of, kept_name, part_name, stored_answers, write
 from millrace.hosts.answers.answer_table import AnswerTable
 from millrace.hosts.answers.subscriptions import Subscription
 from millrace.kernel.elements import TIME
@@ -176,7 +176,7 @@ def test_files_hold_what_was_committed(tmp_path_factory: Any, batches: list[Any]
         # After it wrote, before it committed: what was merged is still there, and what it wrote does not count.
         latest.put(table([("a", 0, 9)] * 5, 1_000))
         files.stage(len(batches))
-    found = stored(folder, kept)
+    found = stored_answers(folder, kept)
     assert found is not None and found.query == "q"
     assert answers(found.table()) == newest(all_rows)
     again = AnswerTable("q", SCHEMA, ("k", "j"))
@@ -186,7 +186,7 @@ def test_files_hold_what_was_committed(tmp_path_factory: Any, batches: list[Any]
     again.put(table([("c", 3, 9)], 2_000))
     files.stage(committed + 1)
     files.sweep()
-    after = stored(folder, files.kept())
+    after = stored_answers(folder, files.kept())
     assert after is not None and answers(after.table()) == newest(all_rows) | {("c", 3): 2_000}
 
 
@@ -210,7 +210,7 @@ def test_a_query_that_takes_a_name_over_does_not_get_the_answers_of_the_one_befo
             latest.put(table(rows))
         files = AnswerFiles(folder_of(tmp_path, "q"), latest)
         files.stage(epoch)
-    found = stored(folder_of(tmp_path, "q"), files.kept())
+    found = stored_answers(folder_of(tmp_path, "q"), files.kept())
     assert found is not None and found.table().num_rows == 0
 
 
@@ -232,5 +232,5 @@ def test_what_tasks_add_counts_after_what_was_merged(tmp_path: Path) -> None:
     files.sweep()
     assert [path.name for path in sorted(folder.iterdir())] == ["00000000-00000000.arrow"]
     add(0, 0, "a", 1)
-    found = stored(folder, {**files.kept(), **add(1, 0, "a", 3)})
+    found = stored_answers(folder, {**files.kept(), **add(1, 0, "a", 3)})
     assert found is not None and {key: found.row(key)["n"] for key in "ab"} == {"a": 3, "b": 2}  # type: ignore[index]

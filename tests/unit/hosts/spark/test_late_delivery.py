@@ -50,7 +50,7 @@ def run(staged: Staged, batches: int, *, restarts: bool) -> int:
 
 
 def seconds(staged: Staged) -> bucket_queues.QueueMetrics:
-    told: bucket_queues.QueueMetrics = bucket_queues.metrics_of(staged.record["queues"]["q"])
+    told: bucket_queues.QueueMetrics = bucket_queues.queue_metrics_of(staged.record["queues"]["q"])
     return told
 
 

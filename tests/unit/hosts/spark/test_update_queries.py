@@ -330,7 +330,7 @@ def test_buckets_tell_of_their_most_stale_keys(tmp_path: Path) -> None:
     stale = bucket_queues.staleness_of("q", told, has_queue=True)
     assert set(stale.column("application_now").to_pylist()) == {2 * SECOND}
     assert stale.num_rows == 3 * bucket_queues.STALEST
-    metrics = bucket_queues.metrics_of(told["q"])
+    metrics = bucket_queues.queue_metrics_of(told["q"])
     assert (metrics.keys, metrics.waiting, metrics.let_go, metrics.oldest) == (90, 84, 6, 2 * SECOND)
     # Of 90 keys three left at once, and the others after two seconds or not yet.
     assert metrics.application_now == pytest.approx(2 * SECOND * 84 / 90)

@@ -16,7 +16,7 @@ from millrace.hosts.spark.batch_times import MicroBatch, profile
 from millrace.hosts.spark.commit_log.commit_log import CommitLog, Record
 from millrace.hosts.spark.operator_reports import metrics_of as operators_of
 from millrace.hosts.spark.stage.bucket_modes import modes_of
-from millrace.hosts.spark.stage.bucket_queues import QueueReport, counts_of, metrics_of, staleness_of
+from millrace.hosts.spark.stage.bucket_queues import QueueReport, counts_of, queue_metrics_of, staleness_of
 from millrace.hosts.why.lag import Lag, recorded
 from millrace.kernel.elements import NO_BOUND, Microseconds
 from millrace.kernel.latency import Latency
@@ -112,7 +112,7 @@ class CommitReader:
             steps=self._batch + 1,
             earlier=self._earlier,
             profile=profile([*self._profiled.values()]) if self._profiled else None,
-            queues={title: metrics_of(told) for title, told in queues.items()} | _unheard(queries, queues),
+            queues={title: queue_metrics_of(told) for title, told in queues.items()} | _unheard(queries, queues),
             joins=modes_of(JoinMetrics, metrics.get("joins", {})),
             aggregates=modes_of(AggregateMetrics, metrics.get("aggregates", {})),
             malformed={query.name: count for query in queries if (count := malformed[query.name])},

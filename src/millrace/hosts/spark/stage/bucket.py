@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from millrace.hosts.spark.commit_log.progress_files import Order, ProgressFiles, changed_order
 from millrace.hosts.spark.exchange.rows import unpack
-from millrace.hosts.spark.operator_reports import Told, added, meter, operator_reports
+from millrace.hosts.spark.operator_reports import Told, counts_with, meter, operator_reports
 from millrace.hosts.spark.stage.bucket_input import BucketInput, Summary
 from millrace.hosts.spark.stage.bucket_modes import mode_reports
 from millrace.hosts.spark.stage.bucket_queues import BucketQueues, titles_of
@@ -199,7 +199,7 @@ class Bucket:
         known["disorder"] = dict(sum((Counter(each.get("disorder", {})) for each in (known, *summaries)), Counter()))
         if any(summary["aside"] for summary in summaries):
             known["aside"] = merged(known.get("aside", {}), *(summary["aside"] for summary in summaries)).save()
-        self.low[stream] = added(self.low.get(stream, {}), [each["operators"] for each in summaries])
+        self.low[stream] = counts_with(self.low.get(stream, {}), [each["operators"] for each in summaries])
         known["files"] = max(summary["files"] for summary in summaries)
         edge.follow(summaries)
         self.orders[stream] = changed_order(edge, summaries[0]["order"].get("runs", ()))

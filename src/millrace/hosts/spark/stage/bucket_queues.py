@@ -235,7 +235,7 @@ def _mean(weighed: Sequence[tuple[float, float]]) -> float:
     return sum(value * weight for value, weight in weighed) / whole if whole else 0.0
 
 
-def metrics_of(told: Mapping[str, Any]) -> QueueMetrics:
+def queue_metrics_of(told: Mapping[str, Any]) -> QueueMetrics:
     """The metrics of a reported queue."""
     known = {each.name: told[each.name] for each in fields(QueueMetrics) if each.name in told}
     return QueueMetrics(**{**known, "by_input": tuple(InputCounts(**each) for each in told["by_input"])})

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from millrace.kernel.aggregates.panes.panes import for_windows, partials_of
+from millrace.kernel.aggregates.panes.panes import for_windows, partials_together
 from millrace.kernel.aggregates.partials import PANE, Partials
 from millrace.kernel.columns.grouping import codes_of
 from millrace.kernel.columns.hashing import Hashes, hashes_of
@@ -61,7 +61,7 @@ class GroupedPanes:
 
     def add(self, rows: Sequence[pa.RecordBatch], made: Sequence[pa.Table]) -> None:
         """Keep tagged rows, and partials that a lower level made."""
-        new = partials_of(self.partials, rows, made)
+        new = partials_together(self.partials, rows, made)
         hashes = hashes_of(new, self.groups)
         following, _ = self.geometry.windows_of(new.column(PANE).to_numpy())
         new = new.append_column(HASH, pa.array(hashes)).append_column(_NEXT, pa.array(following))

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from millrace.kernel.aggregates.panes.pane_meter import PaneMeter
-from millrace.kernel.aggregates.panes.shared_panes import SharedPanes, numbered
+from millrace.kernel.aggregates.panes.shared_panes import SharedPanes, as_window
 from millrace.kernel.aggregates.partials import PANE, Partials
 from millrace.kernel.columns.integers import Integers, ranges
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND, Microseconds, concat_tables
@@ -68,7 +68,7 @@ class Panes:
             self._rows.add(pa.Table.from_batches(rows).combine_chunks())
             rows = []
         if rows or made:
-            self._runs.add(partials_of(self.partials, rows, made))
+            self._runs.add(partials_together(self.partials, rows, made))
         if self._meter is not None:
             self._meter.saw_rows(rows)
 
@@ -189,7 +189,7 @@ class Panes:
         span = self.geometry.panes_of(first)[0], self.geometry.panes_of(last)[1]
         made, rows = (
             [
-                numbered(each, first) if first == last else self._written(each, first, last)
+                as_window(each, first) if first == last else self._written(each, first, last)
                 for each in runs.between(*span)
             ]
             for runs in (self._runs, self._rows)
@@ -217,7 +217,7 @@ def _together(first: tuple[Integers, Integers], second: tuple[Integers, Integers
     return panes, counts
 
 
-def partials_of(partials: Partials, rows: Sequence[pa.RecordBatch], made: Sequence[pa.Table]) -> pa.Table:
+def partials_together(partials: Partials, rows: Sequence[pa.RecordBatch], made: Sequence[pa.Table]) -> pa.Table:
     """The partials of tagged rows, and of partials that a lower level made, as one table."""
     tables = [*made, partials.of_rows(rows)] if rows else list(made)
     return tables[0] if len(tables) == 1 else partials.merged(tables)

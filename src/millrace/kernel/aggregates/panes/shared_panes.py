@@ -43,7 +43,7 @@ class SharedPanes:
         stop = self.partials.geometry.panes_of(window)[1] + 1
         fresh = self._panes(self._end, stop)
         self._tail, self._end = self._folded([*self._tail, *fresh]) if fresh else self._tail, stop
-        return [numbered(table, window) for table in (*self._heads.pop(window), *self._tail)]
+        return [as_window(table, window) for table in (*self._heads.pop(window), *self._tail)]
 
     def _made(self, first: int, starts: list[int]) -> dict[int, list[pa.Table]]:
         heads: dict[int, list[pa.Table]] = {}
@@ -63,7 +63,7 @@ class SharedPanes:
         return [self.partials.over_panes(tables)] if tables else []
 
 
-def numbered(table: pa.Table, window: int) -> pa.Table:
+def as_window(table: pa.Table, window: int) -> pa.Table:
     """All rows under one window's number."""
     numbers = pa.array(np.full(table.num_rows, window))
     place = table.schema.get_field_index(PANE)

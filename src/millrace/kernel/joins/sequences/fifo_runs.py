@@ -110,7 +110,7 @@ def serve(
         limits += _left_at(run, codes, known, groups, times)
         if within is not None:
             old += _left_at(run, codes, known, groups, less(times, within + 1))
-    taken, used = turns(starts(groups), limits, None if within is None else old)
+    taken, used = places_taken(starts(groups), limits, None if within is None else old)
     last = np.append(groups[1:] != groups[:-1], True)[: len(groups)]
     return _given(found, _Wanted(order, groups, taken, used[last], times[last]), columns)
 
@@ -187,7 +187,7 @@ class _Front:
         return np.lexsort((*reversed(contents_of(rows, columns)), times, self.groups))
 
 
-def turns(first: Mask, limits: Integers, old: Integers | None = None) -> tuple[Integers, Integers]:
+def places_taken(first: Mask, limits: Integers, old: Integers | None = None) -> tuple[Integers, Integers]:
     """The place of its queue that each comer takes, -1 for none, and how much of the queue is used up after it.
 
     `first` says where the comers of another queue begin. A comer may take places up to a limit of its own, but none
@@ -196,7 +196,7 @@ def turns(first: Mask, limits: Integers, old: Integers | None = None) -> tuple[I
     bounds: all queues are served in as many steps as the longest line of comers has doublings. Where nothing is too
     old a running minimum suffices.
 
-    >>> taken, used = turns(np.array([True, False, False]), np.array([1, 1, 3]))
+    >>> taken, used = places_taken(np.array([True, False, False]), np.array([1, 1, 3]))
     >>> taken.tolist(), used.tolist()
     ([0, -1, 1], [1, 1, 2])
     """

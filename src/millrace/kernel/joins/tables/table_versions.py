@@ -61,10 +61,10 @@ class TableVersion:
         return max((self.since.get(each, NO_BOUND) for each in sources), default=NO_BOUND)
 
 
-def stored(rows: pa.Table, key: Sequence[str]) -> pa.Table:
+def as_stored(rows: pa.Table, key: Sequence[str]) -> pa.Table:
     """Rows as they are stored: sorted by the hash of the primary key, which is a column more; as they are without one.
 
-    >>> stored(pa.table({"id": [1, 2, 3]}), ["id"]).column_names
+    >>> as_stored(pa.table({"id": [1, 2, 3]}), ["id"]).column_names
     ['id', '__hash']
     """
     if not key:

@@ -96,7 +96,7 @@ class LatestRows:
             return times < own
         if self.within is None:
             return np.zeros(len(times), np.bool_)
-        return (times < own) & (later(times, self.within) < other)
+        return (times < own) & (shifted(times, self.within) < other)
 
     def restore(self, changes: Changes, own: Microseconds, other: Microseconds) -> None:
         """Go on from saved segments: of each key the row that came last, if it is still needed."""
@@ -117,6 +117,6 @@ class LatestRows:
         self._entries, self._times = grown(self._entries, wanted, NONE), grown(self._times, wanted, NO_BOUND)
 
 
-def later(times: Times, length: int) -> Times:
-    """Times so much later, or earlier."""
+def shifted(times: Times, length: int) -> Times:
+    """Times moved by a length: later, or earlier if it is negative."""
     return plus(times, length) if length >= 0 else times + length

@@ -30,7 +30,7 @@ from millrace.kernel.elements import (
 from millrace.kernel.operator import Operator
 from millrace.kernel.state import Changes, combined, separated
 from millrace.kernel.stores.key_table import KeyTable
-from millrace.kernel.updates.joins.latest_rows import NONE, NUMBER, LatestRows, later
+from millrace.kernel.updates.joins.latest_rows import NONE, NUMBER, LatestRows, shifted
 
 KeyNames = tuple[tuple[str, ...], ...]
 
@@ -163,7 +163,7 @@ class UpdateJoin(Operator):
         for first, other in permutations(range(len(parts)), 2):
             length = self.within[first]
             if length is not None:
-                near &= times[other] <= later(times[first], length)
+                near &= times[other] <= shifted(times[first], length)
         return near
 
     def _beside(self, parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

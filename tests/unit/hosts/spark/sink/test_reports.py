@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from millrace.hosts.spark.sink.reports import merge
 from millrace.hosts.spark.stage.bucket_modes import mode_reports, modes_of
-from millrace.hosts.spark.stage.bucket_queues import counts_of, metrics_of
+from millrace.hosts.spark.stage.bucket_queues import counts_of, queue_metrics_of
 from millrace.kernel.metrics import InputCounts, JoinMetrics
 
 
@@ -75,7 +75,7 @@ def test_counts_of_queues_add_up_and_staleness_is_a_mean_over_keys() -> None:
     second = {"now": 1, "queues": {"q": told(3, 20, 200.0)}, "queued": 20}
     record = merge(None, [first, second])
     assert record["queued"] == 30
-    metrics = metrics_of(record["queues"]["q"])
+    metrics = queue_metrics_of(record["queues"]["q"])
     assert (metrics.keys, metrics.waiting, metrics.entered, metrics.allocated) == (4, 30, 60, 32)
     assert (metrics.application_now, metrics.oldest) == (175.0, 3)
     assert metrics.cost == (1 * 10 + 3 * 20) / 30
@@ -104,5 +104,5 @@ def test_a_queue_that_is_not_in_the_same_mode_in_all_buckets_says_so() -> None:
         {"now": 1, "queues": {"q": {**told(1, 10, 1.0, "auto"), "mode": mode}}, "queued": 1}
         for mode in ("append", "inplace")
     ]
-    assert metrics_of(merge(None, modes)["queues"]["q"]).mode == "mixed"
-    assert metrics_of(merge(None, modes[:1])["queues"]["q"]).mode == "append"
+    assert queue_metrics_of(merge(None, modes)["queues"]["q"]).mode == "mixed"
+    assert queue_metrics_of(merge(None, modes[:1])["queues"]["q"]).mode == "append"

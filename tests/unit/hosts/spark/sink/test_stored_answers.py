@@ -12,7 +12,7 @@ from toys import ToyWriter
 
 import millrace as mr
 from millrace.connectors.pushed import Pushed
-from millrace.hosts.answers.answer_files import folder_of, stored
+from millrace.hosts.answers.answer_files import folder_of, stored_answers
 from millrace.hosts.spark.commit_log.answer_index import kept_answers
 from millrace.hosts.spark.commit_log.commit_log import CommitLog
 from millrace.hosts.spark.commit_log.plan_log import PlanLog, Version
@@ -56,7 +56,7 @@ def answers(sinks: Destinations, query: str = "q") -> dict[str, int]:
 
 def kept(folder: Path) -> dict[str, int]:
     log = CommitLog(folder / "commits")
-    found = stored(folder_of(folder, "q"), kept_answers(folder, log))
+    found = stored_answers(folder_of(folder, "q"), kept_answers(folder, log))
     return {} if found is None else {row["k"]: row["n"] for row in found.table().to_pylist()}
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from millrace.kernel.joins.sequences.fifo_runs import turns
+from millrace.kernel.joins.sequences.fifo_runs import places_taken
 
 
 def one_by_one(first: list[bool], limits: list[int], old: list[int]) -> tuple[list[int], list[int]]:
@@ -25,10 +25,10 @@ def test_all_queues_together_give_what_one_comer_after_another_gives(seed: int) 
         old = np.maximum.accumulate(np.minimum(random.integers(0, 30, count), limits)) * int(seed % 2)
         parts.append((np.arange(count) == 0, limits, old))
     first, limits, old = (np.concatenate(each) for each in zip(*parts, strict=True))
-    taken, used = turns(first, limits, old if seed % 2 else None)
+    taken, used = places_taken(first, limits, old if seed % 2 else None)
     assert (taken.tolist(), used.tolist()) == one_by_one(first.tolist(), limits.tolist(), old.tolist())
 
 
 def test_nobody_comes() -> None:
     empty = np.empty(0, np.int64)
-    assert [len(each) for each in turns(empty.astype(np.bool_), empty)] == [0, 0]
+    assert [len(each) for each in places_taken(empty.astype(np.bool_), empty)] == [0, 0]

@@ -13,7 +13,7 @@ from millrace.kernel.columns.expressions import Call, Column, Literal
 from millrace.kernel.elements import TIME, Batch
 from millrace.kernel.joins.tables.table_index import TableIndex
 from millrace.kernel.joins.tables.table_join import TableJoin, TableJoinKind
-from millrace.kernel.joins.tables.table_versions import TableContents, TableVersion, stored
+from millrace.kernel.joins.tables.table_versions import TableContents, TableVersion, as_stored
 from tests.unit.kernel.check_operator import check_operator
 
 Row = dict[str, Any]
@@ -33,7 +33,7 @@ def joined(kind: TableJoinKind, tables: list[tuple[int, list[Row]]], *, above: i
 
 
 def contents(rows: list[Row], key: tuple[str, ...] = ()) -> TableContents:
-    return TableContents(lambda: stored(pa.Table.from_pylist(rows, COLUMNS), key), key)
+    return TableContents(lambda: as_stored(pa.Table.from_pylist(rows, COLUMNS), key), key)
 
 
 def rows_of(elements: list[Any]) -> list[Row]:
