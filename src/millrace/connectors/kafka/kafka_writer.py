@@ -15,6 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from threading import Thread
 from typing import Any
 
 import pyarrow as pa
@@ -37,6 +38,8 @@ from millrace.errors import CheckpointError, MillraceError, RunError
 
 _CALL = 15.0
 """Seconds that a call to the broker may take, beside what the client does in the background."""
+_LOST = 20.0
+"""Seconds after which a call that should have taken less is given up."""
 _CHECK = 10.0
 _FENCED = ("_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH")
 _NO_TOPIC = ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC")
@@ -192,9 +195,28 @@ class _Transactions(_Producer):
         note = client().TopicPartition(self.options.topic, 0, epoch + 1)
         self.producer.begin_transaction()
         self.send(batches)
-        self.producer.send_offsets_to_transaction([note], self.notes.consumer_group_metadata(), _CALL)
+        self._send_note(note)
         self.commit()
         self.taken = note
+
+    def _send_note(self, note: Any) -> None:
+        """Put the note into the transaction. A call that the client has lost is left to itself, and so is its producer:
+        when a broker goes and comes back while the client looks for the group, the call never returns."""
+        failed: list[Exception] = []
+
+        def send() -> None:
+            try:
+                self.producer.send_offsets_to_transaction([note], self.notes.consumer_group_metadata(), _CALL)
+            except Exception as error:
+                failed.append(error)
+
+        sending = Thread(target=send, name="millrace-kafka-note", daemon=True)
+        sending.start()
+        sending.join(_LOST)
+        if sending.is_alive():
+            raise client().KafkaException(client().KafkaError(client().KafkaError._TIMED_OUT, "the note of an epoch"))
+        if failed:
+            raise failed[0]
 
     def commit(self) -> None:
         """Let the messages and the note count, when the broker has all of them."""

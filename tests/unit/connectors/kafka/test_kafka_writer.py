@@ -135,6 +135,35 @@ def test_at_least_once_repeats_what_is_given_again(kafka: Broker, topic: str) ->
     assert numbers(kafka, topic, "read_uncommitted") == [1, 1, 2, 2]
 
 
+def test_a_call_that_the_client_never_answers_is_given_up_and_the_epoch_is_written_anew(
+    kafka: Broker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = threading.Event()
+
+    class Losing:
+        """A producer whose next note is lost, as the client loses one when its broker comes back just then."""
+
+        def __init__(self, real: Any) -> None:
+            self.real = real
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.real, name)
+
+        def __len__(self) -> int:
+            return len(self.real)
+
+        def send_offsets_to_transaction(self, *_: Any) -> None:
+            lost.wait(60)
+
+    monkeypatch.setattr("millrace.connectors.kafka.kafka_writer._LOST", 0.2)
+    one: Any = writer(kafka, topic, retry_seconds="60")
+    one.write(0, rows(("a", 1, at(1), None)))
+    one._open.producer = Losing(one._open.producer)
+    one.write(1, rows(("a", 2, at(1), None)))
+    lost.set()
+    assert numbers(kafka, topic) == [1, 2]
+
+
 @pytest.mark.long
 def test_an_epoch_waits_for_a_broker_that_comes_back(tmp_path_factory: pytest.TempPathFactory) -> None:
     from tests.kafka_broker import running
