@@ -160,6 +160,7 @@ def test_a_silent_stream_is_named_in_red_with_the_sentence_of_why(page: Any, sho
     colour = page.locator("#canvas .node.cause rect").evaluate("(each) => getComputedStyle(each).stroke")
     assert colour == "rgb(166, 60, 0)"
     assert page.locator("#streams [data-stream=orders]").get_attribute("class") == "card stuck"
+    assert "waits for" in page.locator("#queries [data-query=bought] p.sentence").first.inner_text()
     shot(page, "held-back")
 
 
@@ -194,7 +195,9 @@ def test_a_query_is_added_altered_and_dropped_after_a_confirmation(page: Any, sh
     page.wait_for_selector("[data-done]")
     page.wait_for_selector("#canvas [data-node=big]")
     assert "big" in shop.handle.queries
-    page.fill("#change-text", "ALTER QUERY big SET (strategy = 'bfs')")
+    page.click("[aria-label='Alter big']")
+    assert page.input_value("#change-text") == "ALTER QUERY big SET (strategy = 'bfs')"
+    assert page.locator(".proposal").count() == 0
     page.click("text=Show what changes")
     page.wait_for_selector(".proposal >> text=big gets other options")
     page.click("text=Confirm")
@@ -234,6 +237,7 @@ def test_time_can_be_paused_and_turned_back(page: Any, shop: Shop) -> None:
     until(page, "millrace.newest.number > 8")
     page.keyboard.press("p")
     page.wait_for_selector("body[data-status=paused]")
+    assert "of when you paused" in page.locator("#queries-past").inner_text()
     rows = page.locator("[data-stream=clicks] .facts-list").inner_text()
     number = page.evaluate("millrace.newest.number")
     until(page, f"millrace.newest.number > {number + 3}")
@@ -246,6 +250,7 @@ def test_time_can_be_paused_and_turned_back(page: Any, shop: Shop) -> None:
     assert re.fullmatch(r"\d\d:\d\d:\d\d", page.locator("#moment").inner_text())
     page.keyboard.press("p")
     page.wait_for_selector("body[data-status=live]")
+    assert not page.locator("#queries-past").is_visible()
 
 
 def test_an_operator_shows_its_sql_in_the_text_by_mouse_and_keyboard(page: Any, shop: Shop) -> None:
@@ -253,6 +258,7 @@ def test_an_operator_shows_its_sql_in_the_text_by_mouse_and_keyboard(page: Any, 
     assert page.locator("#detail mark").inner_text() == "WHERE page <> 'health'"
     page.keyboard.press("Escape")
     assert not page.locator("#detail").is_visible()
+    assert "filter" in page.evaluate("document.activeElement.dataset.node")
     page.locator("#canvas .node:has-text('window aggregate')").focus()
     page.keyboard.press("Enter")
     page.wait_for_selector("#detail mark >> text=GROUP BY page")
@@ -277,6 +283,7 @@ def test_a_phone_shows_all_without_scrolling_sideways(browser: Any, shop: Shop) 
         page.set_viewport_size({"width": 390, "height": 844})
         page.wait_for_selector("[data-query=per_page] table")
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        until(page, "canvas.scrollWidth <= canvas.clientWidth")
         shot(page, "phone")
 
 

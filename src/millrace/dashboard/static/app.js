@@ -18,11 +18,16 @@ class App {
     /** @type {Picture|null} */ this.picture = null;
     /** @type {Frame|null} */ this.newest = null;
     /** @type {Frame|null} */ this.past = null;
-    this.detail = new Detail(byId("detail"), () => this.graph.select(""));
+    this.detail = new Detail(byId("detail"), () => {
+      const name = this.graph.chosen;
+      this.graph.select("");
+      this.graph.focus(name);
+    });
     this.graph = new Graph(byId("canvas"), (name) => this.choose(name));
     this.streams = new Streams(byId("streams"));
     this.changes = new Changes(byId("changes-body"));
-    this.queries = new Queries(byId("queries"), (statement) => this.changes.propose(statement));
+    this.queries = new Queries(byId("queries"), (statement) => this.changes.propose(statement),
+      (statement) => this.changes.write(statement));
     this.scrub = /** @type {HTMLInputElement} */ (byId("scrub"));
     this.pause = /** @type {HTMLButtonElement} */ (byId("pause"));
     this.scrub.addEventListener("input", () => this.turnTo(Number(this.scrub.value)));
@@ -89,6 +94,7 @@ class App {
     const age = frame.age > 2 ? ` · figures of ${length(frame.age)} ago, the last commit` : "";
     byId("facts").textContent =
       `${timeOfDay(frame.clock)} · up ${length(frame.elapsed)} · state ${bytes(frame.state_bytes)}${age}`;
+    byId("queries-past").hidden = this.past === null;
     byId("moment").textContent = this.past === null ? "now" : new Date(frame.at * 1000).toLocaleTimeString("en-GB");
     byId("why").replaceChildren(...whyCards(frame));
     this.graph.show(frame);

@@ -19,6 +19,13 @@ export class Changes {
     room.replaceChildren(this.form, this.told);
   }
 
+  /** Let a statement be changed before it is looked at. @param {string} statement */
+  write(statement) {
+    this.input.value = statement;
+    this.told.replaceChildren();
+    this.input.focus();
+  }
+
   /** Show what a statement would change. @param {string} [statement] */
   async propose(statement) {
     if (statement !== undefined) this.input.value = statement;

@@ -71,6 +71,11 @@ export function length(seconds) {
   return `${number(Math.round(seconds / 86400))} d`;
 }
 
+/** How long ago, in whole seconds: less than one is now. @param {number} seconds */
+export function ago(seconds) {
+  return seconds < 1 ? "just now" : `${length(seconds < 60 ? Math.floor(seconds) : seconds)} ago`;
+}
+
 /** @param {number} count */
 export function bytes(count) {
   if (count >= 2 ** 30) return `${(count / 2 ** 30).toPrecision(3)} GiB`;

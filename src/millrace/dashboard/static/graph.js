@@ -1,11 +1,15 @@
 /** The query graph as a live picture. */
 
-import { bytes, h, length, number, percent, rate, s, short, timeOfDay } from "./dom.js";
+import { ago, bytes, h, length, number, percent, rate, s, short, timeOfDay } from "./dom.js";
+import { stateOf } from "./streams.js";
 
 /** @typedef {import("./types.js").Picture} Picture @typedef {import("./types.js").Frame} Frame */
 /** @typedef {import("./types.js").PictureNode} PictureNode @typedef {import("./types.js").PictureArc} PictureArc */
 
 const WIDTH = 206, HEIGHT = 76, LINES = 3;
+/** A project holds nothing and never waits: a smaller box is enough. */
+const SMALL_WIDTH = 124, SMALL_HEIGHT = 46;
+const LEAST_SCALE = 0.62;
 
 export class Graph {
   /**
@@ -23,19 +27,25 @@ export class Graph {
     this.arcs = [];
     this.chosen = "";
     this.upright = false;
+    /** @type {Frame|null} */
+    this.frame = null;
     new ResizeObserver(() => this.resized()).observe(canvas);
   }
 
   resized() {
-    const upright = this.canvas.clientWidth < 640;
-    if (this.picture && upright !== this.upright) this.draw(this.picture);
+    if (this.picture && isUpright(this.picture, this.widest()) !== this.upright) this.draw(this.picture);
     else this.fit();
+  }
+
+  /** The room that there is without an operator's figures beside it. */
+  widest() {
+    return (this.canvas.parentElement ?? this.canvas).clientWidth - 2;
   }
 
   /** Lay the picture out and draw it. @param {Picture} picture */
   draw(picture) {
     this.picture = picture;
-    this.upright = this.canvas.clientWidth < 640;
+    this.upright = isUpright(picture, this.widest());
     const layout = laidOut(picture, this.upright);
     const size = layout.graph();
     this.width = (size.width ?? 0) + 16;
@@ -46,37 +56,46 @@ export class Graph {
     root.append(...this.arcs.flatMap((each) => [each.path, each.flow]), ...this.arcs.map((each) => each.label));
     this.nodes = new Map(picture.nodes.map((node) => [node.name, this.node(layout, node)]));
     root.append(...[...this.nodes.values()].map((each) => each.group));
-    this.root = root;
     this.canvas.replaceChildren(root);
+    this.root = root;
     this.fit();
     this.mark();
+    if (this.frame) this.show(this.frame);
   }
 
-  /** As large as it is, unless it is a little too wide: then smaller. */
+  /** As large as it is, unless it is too wide: then smaller, but so that it can be read. */
   fit() {
     if (!this.root || !this.width) return;
-    const room = this.canvas.clientWidth - 2, scale = Math.min(1, Math.max(0.62, room / this.width));
+    const scale = Math.max(LEAST_SCALE, scaleOf(this.width, this.canvas.clientWidth - 2));
     this.root.setAttribute("width", String(this.width * scale));
     this.root.setAttribute("height", String(this.height * scale));
+  }
+
+  /** Give the keyboard back to a node. @param {string} name */
+  focus(name) {
+    this.nodes.get(name)?.group.focus();
   }
 
   /** @param {any} layout @param {PictureNode} node */
   node(layout, node) {
     const { x, y } = layout.node(node.name);
-    const left = x - WIDTH / 2, top = y - HEIGHT / 2;
-    const lines = Array.from({ length: LINES }, (_, line) =>
+    const { width, height } = sizeOf(node), small = height === SMALL_HEIGHT;
+    const left = x - width / 2, top = y - height / 2;
+    const lines = Array.from({ length: small ? 2 : LINES }, (_, line) =>
       s("text", { x: left + 10, y: top + 34 + line * 15, class: line ? "figures" : "what" }));
     const pressed = (/** @type {KeyboardEvent} */ event) => {
       if (event.key !== "Enter" && event.key !== " ") return;
       event.preventDefault();
       this.choose(node.name);
     };
-    const corner = s("text", { x: left + WIDTH - 10, y: top + 18, class: "badge", "text-anchor": "end" });
+    const corner = s("text", { x: left + width - 10, y: top + 18, class: "badge", "text-anchor": "end" });
     const group = s("g", { class: `node ${node.kind}`, tabindex: 0, role: "button", "data-node": node.name,
       click: () => this.choose(node.name), keydown: pressed },
-      s("rect", { x: left, y: top, width: WIDTH, height: HEIGHT, rx: node.kind === "operator" ? 5 : 14 }),
-      s("text", { x: left + 10, y: top + 18, class: "title" }, short(node.title, 24)),
-      corner, ...lines);
+      s("rect", { x: left, y: top, width, height, rx: node.kind === "operator" ? 5 : 14 }),
+      s("title", {}, node.text),
+      s("text", { x: left + 10, y: top + 18, class: "title" }, short(node.title, small ? 14 : 24)),
+      corner, ...(small ? lines.slice(1) : lines));
+    if (small) lines[1].setAttribute("y", String(top + 35));
     lines[0].textContent = short(node.kind === "operator" ? node.text.replace(`${node.title} `, "") : node.text, 31);
     return { group, corner, lines, node };
   }
@@ -87,7 +106,7 @@ export class Graph {
     const points = line(found.points);
     const path = s("path", { d: points, class: `arc${arc.exchange ? " exchange" : ""}`, "marker-end": "url(#arrow)" });
     const flow = s("path", { d: points, class: "flow" });
-    const lines = [0, 1].map((row) => s("text", { x: found.x, y: found.y - 3 + row * 12, "text-anchor": "middle" }));
+    const lines = [0, 1, 2].map((row) => s("text", { x: found.x, y: found.y - 3 + row * 12, "text-anchor": "middle" }));
     const label = s("g", { class: "arc-label" }, ...lines);
     if (arc.exchange) path.append(s("title", {}, `exchange ${arc.exchange}`));
     return { arc, path, flow, label, lines };
@@ -95,16 +114,17 @@ export class Graph {
 
   /** Show a frame. @param {Frame} frame */
   show(frame) {
+    this.frame = frame;
     if (!this.picture) return;
     const path = stuckPath(this.picture, frame);
     for (const [name, { group, corner, lines, node }] of this.nodes) {
       const told = nodeLines(node, frame);
-      lines[1].textContent = told.lines[0];
-      lines[2].textContent = told.lines[1];
+      lines[1].textContent = lines.length < LINES ? told.small : told.lines[0];
+      if (lines.length === LINES) lines[2].textContent = told.lines[1];
       const stuck = path.nodes.has(name);
       group.classList.toggle("stuck", stuck);
       group.classList.toggle("cause", path.causes.has(name));
-      const badge = path.causes.has(name) ? "▮▮ waited for" : path.waiting.has(name) ? "▮▮ held back" : told.badge;
+      const badge = lines.length < LINES ? "" : path.causes.has(name) ? "▮▮ waited for" : path.waiting.has(name) ? "▮▮ held back" : told.badge;
       corner.textContent = badge;
       group.setAttribute("aria-label", `${node.kind} ${node.title}, ${badge ? `${badge.replace("▮▮ ", "")}, ` : ""}` +
         `${told.lines.join(", ")}. ${node.text}`);
@@ -120,9 +140,9 @@ export class Graph {
       label.classList.toggle("stuck", stuck);
       flow.classList.toggle("moving", Boolean(flowing));
       flow.style.animationDuration = `${Math.max(0.25, 2.2 - 0.5 * Math.log10(1 + (flowing ?? 0)))}s`;
-      lines[0].textContent = flowing === null ? "" : `${number(flowing)}/s`;
-      const waiting = told?.rows ? `${number(told.rows)} queued` : "";
-      lines[1].textContent = [waiting, told?.bound ? `≥ ${timeOfDay(told.bound)}` : ""].filter(Boolean).join(" · ");
+      const words = [flowing === null ? "" : `${number(flowing)}/s`, told?.bound ? `≥ ${timeOfDay(told.bound)}` : "",
+        told?.rows ? `${number(told.rows)} queued` : ""].filter(Boolean);
+      lines.forEach((each, place) => { each.textContent = words[place] ?? ""; });
       drawn.setAttribute("data-rate", String(flowing ?? ""));
     }
   }
@@ -138,14 +158,30 @@ export class Graph {
   }
 }
 
+/** @param {PictureNode} node */
+function sizeOf(node) {
+  return node.title === "project" ? { width: SMALL_WIDTH, height: SMALL_HEIGHT } : { width: WIDTH, height: HEIGHT };
+}
+
+/** True if the picture goes from top to bottom, as from left to right it is too wide. @param {Picture} picture @param {number} room */
+function isUpright(picture, room) {
+  const [across, upright] = [false, true].map((each) => scaleOf((laidOut(picture, each).graph().width ?? 0) + 16, room));
+  return room < 640 || across < Math.min(LEAST_SCALE, upright);
+}
+
+/** @param {number} width @param {number} room */
+function scaleOf(width, room) {
+  return Math.min(1, room / width);
+}
+
 /** @param {Picture} picture @param {boolean} upright */
 function laidOut(picture, upright) {
   const layout = new dagre.graphlib.Graph({ multigraph: true });
-  layout.setGraph({ rankdir: upright ? "TB" : "LR", nodesep: 22, ranksep: upright ? 34 : 16, edgesep: 14 });
+  layout.setGraph({ rankdir: upright ? "TB" : "LR", nodesep: 22, ranksep: upright ? 34 : 14, edgesep: 14 });
   layout.setDefaultEdgeLabel(() => ({}));
-  for (const node of picture.nodes) layout.setNode(node.name, { width: WIDTH, height: HEIGHT });
+  for (const node of picture.nodes) layout.setNode(node.name, sizeOf(node));
   for (const arc of picture.arcs) {
-    const room = { width: upright ? 60 : 88, height: 26, labelpos: "c" };
+    const room = { width: 72, height: 38, labelpos: "c" };
     layout.setEdge(arc.producer, arc.consumer, room, String(arc.port));
   }
   dagre.layout(layout);
@@ -182,22 +218,24 @@ function outRate(frame, node, name) {
 function nodeLines(node, frame) {
   if (node.kind === "stream") {
     const told = frame.streams[node.name];
-    if (!told) return { lines: ["", ""], badge: "" };
-    const heard = told.ended ? "ended" : told.heard === null ? "no row yet" : `heard ${length(told.heard)} ago`;
+    if (!told) return { lines: ["", ""], small: "", badge: "" };
+    const state = stateOf(told);
+    const heard = told.ended ? "ended" : told.heard === null ? "no row yet" : `heard ${ago(told.heard)}`;
     return { lines: [`${rate(told.rate)} · ${heard}`, `bound ${timeOfDay(told.bound)}`],
-      badge: told.ended ? "ended" : told.silent && (told.heard ?? 9) > 2 ? "silent" : "" };
+      badge: state === "ended" || state === "silent" ? state : "", small: "" };
   }
   if (node.kind === "query") {
     const told = frame.queries[node.name];
-    if (!told) return { lines: ["", ""], badge: "" };
+    if (!told) return { lines: ["", ""], small: "", badge: "" };
     const latency = told.latency ? `p99 ${length(told.latency.p99)}` : "";
-    return { lines: [`${rate(told.rate)} · ${number(told.rows)} in all`, latency], badge: "" };
+    return { lines: [`${rate(told.rate)} · ${number(told.rows)} in all`, latency], small: "", badge: "" };
   }
   const told = frame.operators[node.name];
-  if (!told) return { lines: ["no figures yet", ""], badge: "" };
+  if (!told) return { lines: ["no figures yet", ""], small: "no figures yet", badge: "" };
   const held = told.held ? `holds ${number(told.held)} · ` : "";
   return { lines: [`in ${rate(told.in_rate)} · busy ${percent(told.busy)}`,
-    `${held}${bytes(told.state_bytes)} · idle ${percent(told.idle_share)}`], badge: "" };
+    `${held}${bytes(told.state_bytes)} · idle ${percent(told.idle_share)}`],
+    small: `in ${number(told.in_rate ?? 0)}/s · busy ${Math.round(100 * (told.busy ?? 0))} %`, badge: "" };
 }
 
 /**

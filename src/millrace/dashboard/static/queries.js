@@ -11,10 +11,15 @@ import { facts } from "./streams.js";
 const CELLS = 240, ROWS = 8, EVERY = 3000;
 
 export class Queries {
-  /** @param {HTMLElement} room @param {(statement: string) => void} propose */
-  constructor(room, propose) {
+  /**
+   * @param {HTMLElement} room
+   * @param {(statement: string) => void} propose shows what a statement would change
+   * @param {(statement: string) => void} write lets a statement be changed first
+   */
+  constructor(room, propose, write) {
     this.room = room;
     this.propose = propose;
+    this.write = write;
     /** @type {Map<string, QueryCard>} */ this.cards = new Map();
     setInterval(() => this.refresh(), EVERY);
     this.live = true;
@@ -24,7 +29,7 @@ export class Queries {
   show(frame, hour, picture) {
     const names = Object.keys(frame.queries);
     if (names.join() !== [...this.cards.keys()].join()) {
-      this.cards = new Map(names.map((name) => [name, this.cards.get(name) ?? new QueryCard(name, this.propose)]));
+      this.cards = new Map(names.map((name) => [name, this.cards.get(name) ?? new QueryCard(name, this.propose, this.write)]));
       this.room.replaceChildren(...[...this.cards.values()].map((each) => each.card));
       this.refresh();
     }
@@ -44,8 +49,8 @@ export class Queries {
 }
 
 class QueryCard {
-  /** @param {string} name @param {(statement: string) => void} propose */
-  constructor(name, propose) {
+  /** @param {string} name @param {(statement: string) => void} propose @param {(statement: string) => void} write */
+  constructor(name, propose, write) {
     this.name = name;
     this.charts = [
       new Chart("Results per second", [{ name: `query/${name}/rate`, label: "results", color: "--blue" }], "rate"),
@@ -67,7 +72,7 @@ class QueryCard {
     this.card = h("article", { class: "card", "data-query": name },
       h("h3", {}, name, this.badge, h("span", { class: "spring" }),
         h("button", { type: "button", class: "small", "aria-label": `Alter ${name}`,
-          click: () => propose(`ALTER QUERY ${quoted} SET (strategy = 'bfs')`) }, "Alter…"),
+          click: () => write(`ALTER QUERY ${quoted} SET (strategy = 'bfs')`) }, "Alter…"),
         h("button", { type: "button", class: "small", "aria-label": `Drop ${name}`,
           click: () => propose(`DROP QUERY ${quoted}`) }, "Drop…")),
       this.wait, this.facts, h("div", { class: "figures-row" }, ...this.charts.map((each) => each.figure)),
@@ -81,6 +86,7 @@ class QueryCard {
     this.badge.textContent = told.wait?.stuck ? "▮▮ held back" : told.wait ? "waits for the next rows"
       : told.queue?.waiting ? "keys wait in its queue" : "up to date";
     this.wait.textContent = told.wait ? told.wait.sentence : "";
+    this.wait.className = told.wait?.stuck ? "sentence" : "quiet";
     const queue = told.queue;
     this.facts.replaceChildren(...facts([
       ["Throughput", rate(told.rate)],
@@ -134,7 +140,10 @@ function heatMap(rows) {
   if (!rows.length) return [];
   const stale = rows.map((row) => ({ key: keyOf(row), value: Number(row.application_now) / 1e6 }))
     .sort((one, other) => other.value - one.value);
-  const most = Math.max(stale[0].value, 1e-6);
+  if (!stale[0].value) {
+    return [h("p", { class: "quiet" }, `Staleness by key: all ${number(rows.length)} keys are fresh`)];
+  }
+  const most = stale[0].value;
   const cells = stale.slice(0, CELLS).map(({ key, value }) => {
     const cell = h("span", { class: `heat heat-${Math.min(5, Math.floor(6 * Math.sqrt(value / most)))}`,
       title: `${key}: ${length(value)}` });

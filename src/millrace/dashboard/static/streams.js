@@ -1,7 +1,7 @@
 /** The streams: how far each has come, what became of its rows, and how far out of order they came. */
 
 import { Chart } from "./curves.js";
-import { h, length, number, rate, timeOfDay } from "./dom.js";
+import { ago, h, length, number, rate, timeOfDay } from "./dom.js";
 
 /** @typedef {import("./types.js").Frame} Frame @typedef {import("./types.js").StreamFrame} StreamFrame */
 /** @typedef {import("./types.js").Disorder} Disorder @typedef {import("./curves.js").Hour} Hour */
@@ -44,15 +44,15 @@ class StreamCard {
   /** @param {StreamFrame} told @param {Hour} hour @param {boolean} cause */
   show(told, hour, cause) {
     this.card.classList.toggle("stuck", cause);
-    const silent = told.silent && (told.heard === null || told.heard > 2);
-    this.badge.textContent = cause ? "▮▮ holds results back" : told.ended ? "ended" : silent ? "silent" : "flowing";
+    this.badge.textContent = cause ? "▮▮ holds results back" : stateOf(told);
     this.contract.textContent = told.contract;
     this.facts.replaceChildren(...facts([
       ["Rate", rate(told.rate)],
       ["Received", number(told.received)],
       ["Event time behind the clock", told.ended ? "ended" : length(told.lag)],
-      ["Last heard", told.heard === null ? "never" : `${length(told.heard)} ago`],
-      ["Bound", `${timeOfDay(told.bound)}${told.bound_age === null ? "" : `, moved ${length(told.bound_age)} ago`}`],
+      ["Last heard", told.heard === null ? "never" : ago(told.heard)],
+      ["Bound", timeOfDay(told.bound)],
+      ["Bound moved", told.bound_age === null ? "–" : ago(told.bound_age)],
       ["Late", number(told.late), told.late > 0],
       ["Quarantined", number(told.quarantined), told.quarantined > 0],
       ["Waiting", number(told.buffered)],
@@ -66,6 +66,13 @@ class StreamCard {
   }
 }
 
+/** What a stream does, in a word. @param {StreamFrame} told */
+export function stateOf(told) {
+  if (told.ended) return "ended";
+  if (told.heard === null) return "no row yet";
+  return told.heard > 2 && (told.silent || !told.rate) ? "silent" : "flowing";
+}
+
 /** @param {any[][]} rows */
 export function facts(rows) {
   return rows.map(([name, text, alert]) => h("div", { class: alert ? "alert" : "" }, h("dt", {}, name), h("dd", {}, text)));
@@ -76,7 +83,7 @@ function partList(told) {
   if (!told.parts.length) return [];
   return [h("h4", {}, "Furthest behind"), h("ul", { class: "parts" }, ...told.parts.map((each) =>
     h("li", {}, `${each.name}: bound ${timeOfDay(each.bound)}, ` +
-      (each.heard === null ? "no row yet" : `heard ${length(each.heard)} ago`))))];
+      (each.heard === null ? "no row yet" : `heard ${ago(each.heard)}`))))];
 }
 
 /** Disorder seen against disorder declared. @param {Disorder} told */

@@ -50,6 +50,8 @@ class CommitReader:
         self._profiled: dict[int, MicroBatch] | None = {} if profiled else None
         self._parts: Counter[str] = Counter()
         self._batches: deque[dict[str, Any]] = deque(maxlen=_BATCHES)
+        self._timed = -1
+        """The last micro-batch whose length is known, or is not to be learned."""
         self._unchanged_at = 0
 
     def go_on(self) -> None:
@@ -87,14 +89,22 @@ class CommitReader:
                     self._profiled[batch] = MicroBatch.of(progress, records[batch])
 
     def time_newest(self, query: StreamingQuery) -> None:
-        """Learn from Spark how long its newest micro-batch took, once."""
-        if not self._batches or "seconds" in self._batches[-1]:
+        """Learn from Spark how long the newest micro-batches took, each once."""
+        untimed = {told["batch"]: told for told in self._batches if told["batch"] > self._timed}
+        newest: Any = query.lastProgress if untimed else None
+        if newest is None:
             return
-        progress: Any = query.lastProgress
-        for told in self._batches if progress is not None and "addBatch" in progress["durationMs"] else ():
-            if told["batch"] == progress["batchId"]:
+        # Spark may have gone on while results were shown: it keeps its progress of the last hundred.
+        passed = newest["batchId"] > min(untimed)
+        for progress in query.recentProgress if passed else (newest,):
+            told = untimed.get(progress["batchId"])
+            if told is not None and "addBatch" in progress["durationMs"]:
                 took = {name: each / 1000 for name, each in progress["durationMs"].items()}
                 told |= {"seconds": took.pop("triggerExecution", 0.0), "spark": took}
+                self._timed = told["batch"]
+        if passed:
+            # Whatever Spark does not tell now of those that it has passed, it never tells.
+            self._timed = max(self._timed, *(batch for batch in untimed if batch < newest["batchId"]))
 
     def report(self, queries: Iterable[Query]) -> Report:
         """The run as of the last micro-batch that was looked at."""

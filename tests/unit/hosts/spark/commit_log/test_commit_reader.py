@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -45,6 +47,48 @@ def test_what_holds_a_run_back_is_as_of_the_newest_commit_or_of_when_nothing_had
         moments.append(reader.lag().now)
     # A commit says more than what was known before it.
     assert moments == [1_000, 6_000, 9_000, 14_000]
+
+
+def progress_of(batch: int, **milliseconds: int) -> dict[str, Any]:
+    return {"batchId": batch, "durationMs": milliseconds}
+
+
+def test_micro_batches_that_spark_has_passed_are_timed_too(tmp_path: Path) -> None:
+    log = CommitLog(tmp_path)
+    reader = CommitReader(log, profiled=False)
+    for batch in range(3):
+        log.write(batch, {"batch": batch})
+    assert len(list(reader.look())) == 3
+    done = [progress_of(batch, addBatch=900, triggerExecution=1_000 + batch) for batch in (0, 2)]
+    idle = progress_of(3, triggerExecution=4)
+    asked = list[str]()
+
+    class Query:
+        """What Spark says of its query: it has been idle for ten seconds, and forgot micro-batch 1."""
+
+        lastProgress = idle
+
+        @property
+        def recentProgress(self) -> list[dict[str, Any]]:
+            asked.append("recent")
+            return [*done, idle]
+
+    reader.time_newest(Query())  # type: ignore[arg-type]
+    assert [(each["batch"], each["seconds"]) for each in reader.report(QUERIES).batches] == [(0, 1.0), (2, 1.002)]
+    reader.time_newest(Query())  # type: ignore[arg-type]
+    assert asked == ["recent"]
+
+
+def test_a_micro_batch_is_timed_when_spark_has_told_of_it(tmp_path: Path) -> None:
+    log = CommitLog(tmp_path)
+    reader = CommitReader(log, profiled=False)
+    log.write(0, {"batch": 0})
+    assert len(list(reader.look())) == 1
+    for newest in (None, progress_of(0, triggerExecution=4)):
+        reader.time_newest(SimpleNamespace(lastProgress=newest))  # type: ignore[arg-type]
+        assert reader.report(QUERIES).batches == ()
+    reader.time_newest(SimpleNamespace(lastProgress=progress_of(0, addBatch=1, triggerExecution=7)))  # type: ignore[arg-type]
+    assert [each["seconds"] for each in reader.report(QUERIES).batches] == [0.007]
 
 
 def test_before_the_first_commit_nobody_says_that_a_query_has_no_queue(tmp_path: Path) -> None:
