@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -10,7 +11,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from millrace.api.http.access_rules import AccessRules, Refused
-from millrace.api.http.http_limits import BYTES, LimitedHandler
+from millrace.api.http.http_limits import BYTES, UNSENT_BYTES, LimitedHandler
 from millrace.errors import MillraceError, RequestError, UnknownQuery
 
 Parameters = dict[str, str]
@@ -52,8 +53,8 @@ class JsonHandler(LimitedHandler, ABC):
 
     def do_POST(self) -> None:
         """Answer it; a body that is not read ends the connection."""
-        self._unread = self.headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in self.headers
-        self.close_connection = self._unread
+        self._closes = self.close_connection or "Transfer-Encoding" in self.headers
+        self.close_connection = self._closes or self.headers.get("Content-Length", "0") != "0"
         self.do_GET()
 
     def _answer(self) -> None:
@@ -85,12 +86,13 @@ class JsonHandler(LimitedHandler, ABC):
         if self.headers.get_content_type() != "application/json":
             raise Refused(415, "a change is an object of JSON", "Send it as Content-Type: application/json.")
         length = self.headers.get("Content-Length", "")
-        if not length.isdigit() or int(length) > BYTES:
+        if not length.isdecimal() or int(length) > BYTES:
             raise Refused(413, f"a body has a length, of at most {BYTES} bytes", "Send less.")
         try:
             found = json.loads(self.rfile.read(int(length)))
-        except ValueError:
+        except (ValueError, RecursionError):
             found = None
+        self.close_connection = self._closes
         if not isinstance(found, dict):
             raise RequestError("the body is no JSON object", hint='Send an object, such as {"sql": "DROP QUERY q"}.')
         return found
@@ -121,7 +123,11 @@ class JsonHandler(LimitedHandler, ABC):
             self.wfile.write(body)
 
     def begin_events(self) -> None:
-        """Begin an answer of server-sent events, which lasts as long as the connection."""
+        """Begin an answer of server-sent events, which lasts as long as the connection.
+
+        The system keeps few of them for a reader that has fallen behind.
+        """
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UNSENT_BYTES)
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Cache-Control", "no-store")

@@ -4,7 +4,7 @@ Rules:
 - Connections are few: at most `CONNECTIONS`, and an eighth of the files that this process may open. One more is
   answered with 503 and closed at once.
 - A request has `SECONDS` to come whole and is at most `BYTES` long; an idle connection ends after as long.
-- An answer that nobody takes for `SECONDS` ends its connection.
+- An answer that nobody takes for `SECONDS` ends its connection; of events the system holds back about `UNSENT_BYTES`.
 - Nothing is printed, whatever comes: the terminal belongs to the run.
 """
 
@@ -23,6 +23,7 @@ from typing import Any
 CONNECTIONS = 64
 SECONDS = 10.0
 BYTES = 16_384
+UNSENT_BYTES = 65_536
 _BUSY = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 _BREATH = 0.1
 """Seconds until a connection is accepted again, where this process has no file left for it."""

@@ -102,7 +102,7 @@ class PageRoutes:
         self._handler.send_json(200, self._sampler.history.curves())
 
     def _frame(self, number: str) -> None:
-        found = self._sampler.history.frame(int(number)) if number.isdigit() else None
+        found = self._sampler.history.frame(int(number)) if number.isdecimal() else None
         if found is None:
             raise self._handler.nothing()
         self._handler.send_json(200, found)
@@ -125,7 +125,6 @@ class PageRoutes:
 
     def _sql(self) -> str:
         text = self._handler.read_json().get("sql")
-        self._handler.close_connection = False
         if not isinstance(text, str) or not text.strip():
             raise RequestError("the request holds no statement", hint='Send {"sql": "ADD QUERY name AS SELECT ..."}.')
         return text

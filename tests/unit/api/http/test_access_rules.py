@@ -106,13 +106,16 @@ def test_a_change_needs_the_token_on_the_loopback_too(server: Server, handle: mr
 def test_a_change_is_json_which_no_form_can_send(server: Server, handle: mr.Handle) -> None:
     for kind in ("text/plain", "application/x-www-form-urlencoded"):
         assert answered(server, "POST", "/page/change", ADD, **{**bearer(), "Content_Type": kind})[0] == 415
-    assert answered(server, "POST", "/page/change", "[1]", **bearer())[0] == 400
+    for body in ("[1]", "[" * 10_000, '{"sql":' + "[" * 10_000):
+        assert answered(server, "POST", "/page/change", body, **bearer())[0] == 400
     assert list(handle.queries) == ["all"]
 
 
 def test_a_body_is_limited(server: Server) -> None:
     status, _ = answered(server, "POST", "/page/change", json.dumps({"sql": "x" * 20_000}), **bearer())
     assert status == 413
+    for length in ("-1", "99999999999", "\xb2"):
+        assert answered(server, "POST", "/page/change", ADD, **{**bearer(), "Content_Length": length})[0] == 413
 
 
 def test_a_proposal_changes_nothing_and_says_what_would_change(server: Server, handle: mr.Handle) -> None:

@@ -14,7 +14,9 @@ import pytest
 import millrace as mr
 from millrace.api.http import http_limits
 from millrace.api.http.server import Server
+from millrace.dashboard import sampler
 from tests.e2e.commands import wait_for
+from tests.unit.api.pushed_run import pushed_run
 
 
 @pytest.fixture
@@ -98,6 +100,30 @@ def test_a_request_that_comes_a_byte_at_a_time_has_no_more_time_than_another(
             except OSError:
                 return
     raise AssertionError("the connection is still open")
+
+
+def test_a_body_that_does_not_come_ends_the_connection(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_limits, "SECONDS", 0.1)
+    head = f"POST /page/change HTTP/1.1\r\nHost: localhost:1\r\nAuthorization: Bearer {server.access.token}\r\n"
+    said = sent(server, f"{head}Content-Type: application/json\r\nContent-Length: 9\r\n\r\n".encode())
+    assert said == b""
+
+
+def test_a_page_that_reads_nothing_is_dropped_when_little_is_unsent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampler, "EVERY", 0.005)
+    monkeypatch.setattr(http_limits, "SECONDS", 0.3)
+    with pushed_run() as handle, socket.socket() as stalled:
+        server = handle.serve()
+        stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2_048)
+        stalled.connect(("127.0.0.1", server.port))
+        stalled.sendall(b"GET /page/events HTTP/1.1\r\nHost: localhost:1\r\n\r\n")
+        wait_for(lambda: server.followers)
+        wait_for(lambda: not server.followers)
+        unsent = 0
+        while more := stalled.recv(65_536):
+            unsent += len(more)
+        # The system adds to the buffer what it needs itself, and the reader has one of its own.
+        assert unsent < 8 * http_limits.UNSENT_BYTES
 
 
 def test_a_request_that_is_too_long_is_refused(server: Server) -> None:
