@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event, Thread
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -92,7 +93,7 @@ def page(browser: Any, shop: Shop) -> Iterator[Any]:
 class opened:
     """The page of a shop in a context of its own; at the end it must have said nothing on the console."""
 
-    def __init__(self, browser: Any, shop: Shop, **options: Any) -> None:
+    def __init__(self, browser: Any, shop: Shop | SimpleNamespace, **options: Any) -> None:
         self._context = browser.new_context(viewport={"width": 1280, "height": 900}, **options)
         self._context.set_default_timeout(PATIENCE)
         self._said: list[str] = []
@@ -263,6 +264,33 @@ def test_an_operator_shows_its_sql_in_the_text_by_mouse_and_keyboard(page: Any, 
     page.keyboard.press("Enter")
     page.wait_for_selector("#detail mark >> text=GROUP BY page")
     assert "State" in page.locator("#detail").inner_text()
+
+
+def test_names_and_rows_are_shown_as_text_whatever_is_in_them(browser: Any) -> None:
+    tag = "<img src=/static/none onerror=document.title=1>"
+    network = mr.Network()
+    network.sql(
+        f"""CREATE STREAM "s{tag}" (`k{tag}` STRING, ts TIMESTAMP) TIMESTAMP BY ts ORDERED UPDATE KEY (`k{tag}`)
+          FROM generate OPTIONS (rate '20', seconds '600') REPLAY BY ts;
+        CREATE QUERY "q{tag}" AS SELECT `k{tag}`, '{tag}' AS more FROM "s{tag}" WHERE `k{tag}` <> '</pre><b>{tag}'"""
+    )
+    handle = network.run(on="local", background=True)
+    try:
+        with opened(browser, SimpleNamespace(server=handle.serve())) as page:
+            page.wait_for_selector("#queries tbody tr")
+            page.locator("#canvas .node.query").click()
+            page.wait_for_selector("#detail mark")
+            page.fill("#change-text", f'ADD QUERY "x{tag}" AS SELECT `k{tag}` FROM "s{tag}"')
+            page.click("text=Show what changes")
+            page.wait_for_selector(".proposal")
+            page.fill("#change-text", f"DROP QUERY `{tag}`")
+            page.click("text=Show what changes")
+            page.wait_for_selector(".refusal")
+            assert tag in page.locator("#queries h3").inner_text()
+            assert tag in page.locator("#queries tbody tr").last.inner_text()
+            assert page.locator("main img, main b").count() == 0
+    finally:
+        handle.stop()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

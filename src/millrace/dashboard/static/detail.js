@@ -2,6 +2,7 @@
 
 import { ask } from "./connection.js";
 import { bytes, h, length, number, percent, rate } from "./dom.js";
+import { isOf } from "./graph.js";
 import { facts } from "./streams.js";
 
 /** @typedef {import("./types.js").Frame} Frame @typedef {import("./types.js").PictureNode} PictureNode */
@@ -60,15 +61,14 @@ export class Detail {
  * @param {PictureNode} node
  */
 function sourceText(texts, node) {
-  const wanted = node.kind === "operator" ? node.queries : [node.name.split(/[.#]/)[0]];
-  for (const query of wanted) {
+  for (const query of node.kind === "operator" ? node.queries : [node.name]) {
     for (const { text, queries } of [...texts].reverse()) {
-      const place = queries.find((each) => each.query.toLowerCase() === query.toLowerCase());
+      const place = queries.find((each) => isOf(query.toLowerCase(), each.query.toLowerCase()));
       if (!place) continue;
       const [first, last] = place.span, [from, to] = place.clauses[node.clause] ?? place.span;
       const marked = h("mark", {}, text.slice(from, to));
       const line = text.slice(0, first).split("\n").length;
-      return [h("h4", {}, `SQL of ${query}, from line ${line} on`), h("pre", { class: "sql", tabindex: 0 },
+      return [h("h4", {}, `SQL of ${place.query}, from line ${line} on`), h("pre", { class: "sql", tabindex: 0 },
         text.slice(first, from), marked, text.slice(to, last))];
     }
   }

@@ -9,7 +9,7 @@ import { stateOf } from "./streams.js";
 const WIDTH = 206, HEIGHT = 76, LINES = 3;
 /** A project holds nothing and never waits: a smaller box is enough. */
 const SMALL_WIDTH = 124, SMALL_HEIGHT = 46;
-const LEAST_SCALE = 0.62;
+const LEAST_SCALE = 0.6;
 
 export class Graph {
   /**
@@ -248,8 +248,7 @@ export function stuckPath(picture, frame) {
     if (!told.wait?.stuck) continue;
     const above = reached(picture, query, "consumer", "producer");
     for (const source of picture.nodes) {
-      // An outlet of a stream is named after it.
-      const own = source.kind === "stream" && source.name.split(/[.#]/)[0] === told.wait.stream;
+      const own = source.kind === "stream" && isOf(source.name, told.wait.stream);
       if (!own || !above.has(source.name)) continue;
       const below = reached(picture, source.name, "producer", "consumer");
       for (const name of below) if (above.has(name)) found.nodes.add(name);
@@ -258,6 +257,11 @@ export function stuckPath(picture, frame) {
     }
   }
   return found;
+}
+
+/** True if a node is a stream or an outlet of it, which is named after it. @param {string} node @param {string} stream */
+export function isOf(node, stream) {
+  return node === stream || node.startsWith(`${stream}.`) || node.startsWith(`${stream}#`);
 }
 
 /** @param {Picture} picture @param {string} start @param {"producer"|"consumer"} here @param {"producer"|"consumer"} there */
