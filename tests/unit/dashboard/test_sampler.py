@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+import itertools
 import json
+import time
+import tracemalloc
 from collections.abc import Iterator
 from threading import Event
+from types import SimpleNamespace
 
 import pytest
 
@@ -62,3 +67,25 @@ def test_the_end_of_a_run_is_told_with_a_last_frame(server: Server, handle: mr.H
     handle.stop()
     assert server.sampler.closed
     assert server.sampler.after(0, 0) is not None
+
+
+@pytest.mark.slow
+def test_memory_is_flat_from_the_first_hour_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks follow each other at once, and each is a second later by the clock of frames."""
+    seconds = itertools.count()
+    clock = SimpleNamespace(time=lambda: float(next(seconds)), monotonic=time.monotonic)
+    monkeypatch.setattr(sampling, "EVERY", 0.0)
+    monkeypatch.setattr(sampling, "time", clock)
+    held = []
+    with pushed_run() as handle:
+        server = handle.serve()
+        tracemalloc.start()
+        try:
+            for hour in (1, 2):
+                wait_for(lambda hour=hour: server.sampler.newest > hour * 3_700)
+                gc.collect()
+                held.append(tracemalloc.get_traced_memory()[0])
+        finally:
+            tracemalloc.stop()
+        assert len(server.sampler.history) == 3_601
+    assert held[1] < 1.1 * held[0]

@@ -18,6 +18,8 @@ from millrace.plan.explain.time_text import clock_text, interval_text
 
 _LEAST_SKEW = 1_000_000
 """The skew that is shown as an example where the disorder of a stream asks for no more."""
+_SILENT_AFTER = 1_000_000
+"""Microseconds without a row until a stream is called silent."""
 
 
 def verdict(
@@ -202,7 +204,9 @@ def _stream_text(stream: StreamLag, now: Microseconds) -> str:
         words.append(f"bound {clock_text(stream.bound, exact=True, unit=stream.unit)}")
     if stream.seen_at != NO_BOUND:
         words.append(f"heard {length_text(now - stream.seen_at)} ago")
-    words += ["silent"] if stream.silent else []
+    # Between two of its rows a stream has none to give, and is not silent.
+    unheard = stream.seen_at == NO_BOUND or now - stream.seen_at >= _SILENT_AFTER
+    words += ["silent"] if stream.silent and unheard else []
     if stream.parts:
         words.append(f"{stream.parts:,} {'groups' if stream.per else 'partitions'}")
     return f"{', '.join(words)}; {stream.contract}"

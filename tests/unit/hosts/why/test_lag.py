@@ -82,6 +82,12 @@ def test_further_partitions_that_are_behind_are_listed() -> None:
     assert "  also behind: partition k = r, at 00:00:02, last heard 40 s ago\n" in text
 
 
+def test_a_stream_is_silent_when_it_has_not_been_heard_for_a_second() -> None:
+    fed, sql = (9, "a", "x9"), stream("a", "ORDERED") + "SELECT k FROM a"
+    assert "a: up to 00:00:09, bound 00:00:09, heard 0 ms ago; " in said(lag_of(sql, fed, now=9, silent=["a"]))
+    assert "a: up to 00:00:09, bound 00:00:09, heard 1 s ago, silent; " in said(lag_of(sql, fed, now=10, silent=["a"]))
+
+
 def test_a_silent_stream_that_nobody_speaks_for_is_told_what_to_declare() -> None:
     sql = stream("a", "ORDERED") + stream("b", "ORDERED") + UNION
     text = said(lag_of(sql, (100, "a", "x1 x2"), silent=["a", "b"]))
