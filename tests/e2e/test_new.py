@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.e2e.commands import millrace
+from tests.e2e.commands import millrace, on_terminal
 
 pytestmark = pytest.mark.slow
 
@@ -223,6 +223,19 @@ def test_one_column_without_a_time(tmp_path: Path) -> None:
     (tmp_path / "one.csv").write_text("".join(f"{3 * at}\n" for at in range(30)))
     written(Path("one.csv"), tmp_path, "header 'false'", "column_1 BIGINT", "LATENT TIMESTAMP")
     check_run(tmp_path, 30)
+
+
+def test_findings_are_parted_between_their_notes_on_a_narrow_terminal(tmp_path: Path) -> None:
+    times = [0, 5, 1, 9, 8, 30, 2]
+    (tmp_path / "clicks.csv").write_text("ts,n\n" + "".join(f"2024-01-01 00:00:{at:02},1\n" for at in times))
+    code, lines = on_terminal("new", "clicks.csv", folder=tmp_path, columns=60)
+    assert code == 0
+    (place,) = (place for place, line in enumerate(lines) if line.startswith("  disorder"))
+    assert lines[place : place + 3] == [
+        "  disorder   42.9 % of rows are out of order:",
+        "             half of them by at most 4 s;",
+        "             of all rows 99 % by at most 28 s,",
+    ]
 
 
 def test_nothing_is_overwritten_and_output_names_another_file(tmp_path: Path) -> None:

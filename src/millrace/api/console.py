@@ -185,10 +185,8 @@ class Console:
             from millrace.hosts.spark.batch_times import profile_lines
 
             lines += profile_lines(report.profile)
-        if self.err.isatty():
-            width = terminal_width(self.err)
-            # What stands deeper is the text of a row.
-            lines = [part for line in lines for part in ([line] if line.startswith("   ") else folded(line, width))]
+        # What stands deeper is the text of a row.
+        lines = [part for line in lines for part in ([line] if line.startswith("   ") else folded([line], self.err))]
         colours = Colours(self.err)
         say(self.err, "\n".join(map(colours.summary, lines)) + "\n")
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from millrace.api.terminal.status_line import folded
 from millrace.commands.arguments import Commands, named_values
 from millrace.errors import RequestError
 from millrace.secrets import HOW_TO_REFER, plain_secret
 from millrace.survey.findings_text import findings_text
 from millrace.survey.proposal import proposal
 from millrace.survey.script_text import script_text
+
+_BELOW_FINDINGS = 13
+"""Where the text of a finding begins."""
 
 
 def add_to(commands: Commands) -> None:
@@ -47,8 +52,8 @@ def _new(options: argparse.Namespace) -> int:
         raise RequestError(
             f'"{output}" cannot be written: {error.strerror}', hint="Name another file with --output."
         ) from None
-    print("\n".join(findings_text(found)))
-    print(f"wrote {output}; run it: millrace run {output} --on local --until-end")
+    lines = [*findings_text(found), f"wrote {output}; run it: millrace run {output} --on local --until-end"]
+    print("\n".join(folded(lines, sys.stdout, _BELOW_FINDINGS)))
     return 0
 
 

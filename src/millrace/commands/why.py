@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from millrace.api.terminal.status_line import folded
 from millrace.commands.arguments import Commands, add_json, add_run_folder, add_timeout, timeout_seconds
 from millrace.errors import RequestError
 from millrace.hosts.control.request_folder import ask, listens
@@ -41,9 +43,9 @@ def _why(options: argparse.Namespace) -> int:
     if options.result is not None:
         lines = found.lag.past(options.result)
         shown = {"releases": found.lag.shown()["releases"][options.result], "verdict": lines}
-        print(json.dumps(shown) if options.json else "\n".join(lines))
+        print(json.dumps(shown) if options.json else "\n".join(folded(lines, sys.stdout)))
         return 0
-    print(json.dumps(found.data()) if options.json else found)
+    print(json.dumps(found.data()) if options.json else "\n".join(folded(str(found).splitlines(), sys.stdout)))
     return 0
 
 

@@ -9,8 +9,8 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from millrace.api import console
 from millrace.api.console import Console, clock_text, progress_text, summary_data, summary_lines
+from millrace.api.terminal import status_line
 from millrace.hosts.report import Report
 from millrace.kernel.elements import END_OF_TIME, NO_BOUND
 from millrace.kernel.latency import Latency
@@ -118,7 +118,7 @@ def test_a_long_name_is_cut_where_the_line_of_progress_has_no_room_for_it() -> N
 
 
 def test_a_summary_is_parted_at_its_commas_where_the_terminal_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(console, "terminal_width", lambda stream: 40)
+    monkeypatch.setattr(status_line, "terminal_width", lambda stream: 40)
     source = replace(REPORT.sources["link"], aside={"is odd": AsideRows(1, (AsideRow("x, " * 20),))})
     terminal = Terminal(200)
     Console(err=terminal).summary(replace(REPORT, sources={"link": source}))

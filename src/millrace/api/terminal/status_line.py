@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import TextIO
 
 _EVERY = 5.0
 """Seconds between lines where they cannot be rewritten in place."""
+_AFTER_A_NOTE = re.compile(r"(?<=[,;:]) ")
 WIDTH = 80
 """Of a terminal that does not say how wide it is."""
 
@@ -44,20 +47,30 @@ def fitted(text: str, width: int) -> str:
     return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
 
 
-def folded(line: str, width: int) -> list[str]:
-    """A line of notes in as many lines as a terminal needs, parted at its commas.
+def folded(lines: Iterable[str], stream: TextIO, deeper: int = 4) -> list[str]:
+    """Lines of notes, parted where a terminal ends; what continues a line stands so much deeper.
 
-    >>> folded("  s: 410 rows, 4 late, up to noon", 24)
+    For what is no terminal they stay as they are.
+    """
+    if not stream.isatty():
+        return list(lines)
+    width = terminal_width(stream)
+    return [part for line in lines for part in parted(line, width, deeper)]
+
+
+def parted(line: str, width: int, deeper: int = 4) -> list[str]:
+    """A line of notes in as many lines as it needs, parted after commas, semicolons and colons.
+
+    >>> parted("  s: 410 rows, 4 late, up to noon", 24)
     ['  s: 410 rows, 4 late,', '    up to noon']
     """
-    head, *notes = line.split(", ")
-    lines = [head]
+    first, *notes = _AFTER_A_NOTE.split(line)
+    lines = [first]
     for note in notes:
-        if len(lines[-1]) + len(note) + 3 > width:
-            lines[-1] += ","
-            lines.append(f"    {note}")
+        if len(lines[-1]) + len(note) + 1 > width:
+            lines.append(" " * deeper + note)
         else:
-            lines[-1] += f", {note}"
+            lines[-1] += f" {note}"
     return lines
 
 
