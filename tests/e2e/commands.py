@@ -76,6 +76,14 @@ def millrace(*arguments: object, folder: Path) -> subprocess.CompletedProcess[st
     return subprocess.CompletedProcess(command, code, out.getvalue(), err.getvalue())
 
 
+def check_refused(script: Path, said: str) -> None:
+    """Assert that a script is refused before anything is read, with words that say what to do."""
+    ran = millrace("run", script, "--on", "local", "--until-end", folder=script.parent)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert said in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
 def absolute(script: Path) -> Path:
     """The script, with its paths made absolute: a Spark session that is shared has a working folder of its own."""
     script.write_text(re.sub(r"path '(?!/)", f"path '{script.parent}/", script.read_text()))

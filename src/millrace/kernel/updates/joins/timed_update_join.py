@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
-from millrace.kernel.columns.expressions import Expression
 from millrace.kernel.columns.integers import Integers, starts
 from millrace.kernel.elements import (
     END_OF_TIME,
@@ -23,7 +23,7 @@ from millrace.kernel.state import Changes, combined, separated
 from millrace.kernel.stores.hold_buffer import HoldBuffer
 from millrace.kernel.stores.recent_rows import concat_rows
 from millrace.kernel.updates.joins.latest_rows import NONE, NUMBER
-from millrace.kernel.updates.joins.update_join import KeyNames, UpdateJoin
+from millrace.kernel.updates.joins.update_join import UpdateJoin
 
 
 class TimedUpdateJoin(UpdateJoin):
@@ -40,16 +40,10 @@ class TimedUpdateJoin(UpdateJoin):
     by_input = False
     holds = True
 
-    def __init__(
-        self,
-        schemas: Sequence[pa.Schema],
-        keys: KeyNames,
-        within: Sequence[int | None] = (None, None),
-        residual: Expression | None = None,
-        kept: int | None = None,
-    ) -> None:
-        super().__init__(schemas, keys, within, residual, kept)
-        self._waiting = tuple(HoldBuffer() for _ in schemas)
+    @cached_property
+    def _waiting(self) -> tuple[HoldBuffer, ...]:
+        """The rows that wait, by input."""
+        return tuple(HoldBuffer() for _ in self.schemas)
 
     def on_batch(self, port: int, batch: Batch) -> Iterator[Element]:
         batch = self._whole(port, batch)
