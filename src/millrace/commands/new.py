@@ -52,8 +52,8 @@ def _new(options: argparse.Namespace) -> int:
         raise RequestError(
             f'"{output}" cannot be written: {error.strerror}', hint="Name another file with --output."
         ) from None
-    lines = [*findings_text(found), f"wrote {output}; run it: millrace run {output} --on local --until-end"]
-    print("\n".join(folded(lines, sys.stdout, _BELOW_FINDINGS)))
+    run_it = f"wrote {output}; run it: millrace run {output} --on local --until-end"
+    print("\n".join([*folded(findings_text(found), sys.stdout, _BELOW_FINDINGS), *folded([run_it], sys.stdout, 2)]))
     return 0
 
 

@@ -21,6 +21,7 @@ import tempfile
 from pathlib import Path
 from typing import TextIO
 
+from millrace.api.terminal.status_line import folded
 from millrace.experiments.demo.links import Feed
 from millrace.experiments.demo.side_by_side import SideBySide, select
 from millrace.experiments.demo.timeline import Timeline
@@ -64,7 +65,7 @@ def virtual_demo(output: Path, seconds: float = SECONDS, out: TextIO | None = No
 def _shown(timeline: Timeline, remarks: list[str], output: Path, out: TextIO) -> int:
     """Show and write the table, the verdict and the picture."""
     lines = ["", *timeline.table(), "", *timeline.verdict(), *remarks]
-    out.write("\n".join(lines) + "\n")
+    out.write("\n".join(folded(lines, out)) + "\n")
     out.flush()
     output.mkdir(parents=True, exist_ok=True)
     (output / "timeline.txt").write_text("\n".join(lines[1:]) + "\n")

@@ -165,7 +165,7 @@ regr_sxy(y NUMBER, x NUMBER) DOUBLE
     The sum of the products of both distances
     regr_sxy(x, y)
 percentile(value NUMBER, fraction DOUBLE) DOUBLE
-    The number at a fraction of the way, exact, in proportion between two numbers; for an array of fractions an array
+    The number below which a fraction of the numbers lies, exact and interpolated; for an array of fractions an array
     percentile(y, array(0.25, 0.5))
 median(value NUMBER) DOUBLE
     The percentile at 0.5
@@ -180,7 +180,7 @@ percentile_disc(fraction DOUBLE) DOUBLE
     percentile_disc(0.5) WITHIN GROUP (ORDER BY y)
     kernel: percentile
 approx_percentile(value NUMBER, fraction DOUBLE[, accuracy INT]) DOUBLE
-    Within 1 % of the number at a fraction of the way, and never outside of the numbers
+    The number below which a fraction of the numbers lies, to within 1 % of it, and never outside of the numbers
     approx_percentile(y, 0.5)
     also: percentile_approx, approx_quantile
 approx_count_distinct(value T) BIGINT

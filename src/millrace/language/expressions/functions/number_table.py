@@ -16,11 +16,11 @@ sign(number NUMBER) DOUBLE
     sign(-40)
     also: signum
 mod(number NUMBER, divisor NUMBER) NUMBER
-    What division leaves, with the sign of the number; as number % divisor
+    The remainder of a division, with the sign of the number; as number % divisor
     mod(7, 4)
     means: number % divisor
 pmod(number NUMBER, divisor NUMBER) NUMBER
-    What division leaves, positive if the divisor is
+    The remainder of a division, positive if the divisor is
     pmod(-7, 4)
 div(number NUMBER, divisor NUMBER) BIGINT
     The quotient cut off towards zero; as number div divisor
@@ -36,10 +36,10 @@ rint(number DOUBLE) DOUBLE
     The nearest whole number, half to even
     rint(12.3456)
 floor(number NUMBER) NUMBER
-    The next whole number below
+    The greatest whole number that is not above the number
     floor(-0.1)
 ceil(number NUMBER) NUMBER
-    The next whole number above
+    The least whole number that is not below the number
     ceil(-0.1)
     also: ceiling
 sqrt(number NUMBER) DOUBLE
@@ -159,7 +159,7 @@ try_divide(number NUMBER, divisor NUMBER) NUMBER
     try_divide(3, 2)
     means: number / divisor
 try_mod(number NUMBER, divisor NUMBER) NUMBER
-    What division leaves; null where the divisor is zero
+    The remainder of a division; null where the divisor is zero
     try_mod(3, 2)
     means: number % divisor
 shiftleft(number WHOLE, count INT) WHOLE
@@ -182,6 +182,6 @@ bin(number BIGINT) STRING
     The whole number in binary digits
     bin(13)
 conv(number STRING, given INT, wanted INT) STRING
-    The digits of a number of one base in another
+    A number written to one base, written to another base
     conv('100', 2, 10)
 """)

@@ -75,16 +75,16 @@ replace(text STRING, searched STRING[, replacement STRING]) STRING
     The text with all occurrences of another one replaced, or removed
     replace('ABCabc', 'abc', 'DEF')
 translate(text STRING, letters STRING, others STRING) STRING
-    The text with each of some letters replaced by the one at its place among others, or removed
+    The text with each letter of the second argument replaced by the letter at the same place of the third, or removed
     translate('AaBbCc', 'abc', '123')
 repeat(text STRING, count INT) STRING
-    The text so many times
+    The text repeated that many times
     repeat('ab', 2)
 reverse(value ANY) ANY
     A text or an array from its end
     reverse('Spark')
 space(count INT) STRING
-    So many spaces
+    A text of that many spaces
     space(2)
     means: repeat(' ', count)
 concat(value ANY...) ANY
@@ -125,7 +125,7 @@ chr(code BIGINT) STRING
     chr(65)
     also: char
 levenshtein(one STRING, other STRING[, most INT]) INT
-    How many characters are to be changed, added or removed to make one text of another; -1 if more than most
+    How many characters must be changed, added or removed to turn one text into the other; -1 if more than most
     levenshtein('kitten', 'sitting')
 soundex(text STRING) STRING
     A code of how an English word sounds

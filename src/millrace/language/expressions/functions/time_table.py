@@ -52,7 +52,7 @@ date_part(field UNIT, time TIME) ANY
     also: datepart
     forms: EXTRACT(field FROM time)
 date_trunc(unit UNIT, time TIME) TIMESTAMP
-    The time at which its unit began
+    The start of the unit that the time is in
     date_trunc('HOUR', TIMESTAMP '2015-03-05 09:32:05')
 trunc(date DATE, unit STRING) DATE
     The date at which its year, quarter, month or week began
