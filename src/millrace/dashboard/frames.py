@@ -5,8 +5,8 @@ Rules:
 - A frame is of a moment, `as_of`: now, or on Spark the last commit. Rates and lengths of time are counted to it, as
   the sentences are: a stream may have sent rows since then, which no micro-batch has committed yet.
 - A rate is the difference to a frame of an earlier moment.
-- A query is held back if the stream that it waits for has stood still for `HELD_AFTER`; one that waits for rows as
-  they come only waits.
+- A query is held back if the stream that it waits for, or the partition of it, has stood still for `HELD_AFTER`; one
+  that waits for rows as they come only waits.
 - Lengths of time are seconds. Times are text, by the clock of the host.
 """
 
@@ -159,7 +159,7 @@ def _parts(lag: StreamLag | None, now: Microseconds) -> list[Frame]:
         {
             "name": ", ".join(f"{column} = {value}" for column, value in zip(columns, each.values, strict=True)),
             "bound": _point(each.bound, lag.unit),
-            "heard": None if each.seen_at == NO_BOUND else _seconds(now - each.seen_at),
+            "heard": None if NO_BOUND in (each.greatest, each.seen_at) else _seconds(now - each.seen_at),
         }
         for each in lag.slowest
     ]
@@ -258,7 +258,9 @@ def _wait(query: str, lag: Lag) -> Frame | None:
     first = wait.awaited[0]
     stream = lag.streams[first.stream]
     lines = lag.sentences(query)
-    moved = max(first.moved_at, stream.seen_at)
+    parts = stream.parts_behind(first)
+    # Rows of other partitions release nothing.
+    moved = max(first.moved_at, parts[0].seen_at if parts else stream.seen_at)
     since = None if moved == NO_BOUND else lag.now - moved
     return {
         "stream": first.stream,

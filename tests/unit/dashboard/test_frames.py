@@ -12,8 +12,10 @@ from millrace.dashboard.frames import HELD_AFTER, Observation, frame_of
 from millrace.hosts.report import Report
 from millrace.hosts.why.lag import Lag
 from millrace.hosts.why.waits import Awaited, StreamLag, Wait
+from millrace.kernel.elements import NO_BOUND
 from millrace.kernel.latency import Latency
 from millrace.kernel.metrics import OperatorMetrics, SourceMetrics
+from millrace.kernel.progress.order import PartitionState
 
 NOW = 1_700_000_000_000_000
 SOURCE = SourceMetrics(100, 2, 1, 5, NOW - 9, NOW - 4, 0, moved_at=NOW, seen_at=NOW)
@@ -48,6 +50,22 @@ def test_a_query_is_held_back_when_the_stream_it_waits_for_stands_still() -> Non
     assert (flowing["stuck"], still["stuck"]) == (False, True)
     assert still["stream"] == "s" and 'waits for stream "s"' in still["sentence"]
     assert any("releases the first of them" in line for line in still["lines"])
+
+
+def test_a_partition_that_stands_still_holds_back_while_others_flow() -> None:
+    def held(silent: PartitionState) -> tuple[Any, Any]:
+        flowing = PartitionState(("b",), NOW, NOW, NOW + 5)
+        whole = seen(moved_at=NOW - 2 * HELD_AFTER)
+        stream = replace(STREAM, partitions=("k",), slowest=(silent, flowing), parts=2)
+        frame = frame_of(replace(whole, lag=replace(whole.lag, streams={"s": stream})), {}, None)
+        wait = frame["queries"]["q"]["wait"]
+        assert "partition k = a" in wait["sentence"]
+        return wait["stuck"], frame["streams"]["s"]["parts"][0]["heard"]
+
+    assert held(PartitionState(("a",), NOW - 9, NOW - HELD_AFTER, NOW - 9)) == (True, HELD_AFTER / 1e6)
+    assert held(PartitionState(("a",), NOW - 9, NOW - 7, NOW - 9)) == (False, 7e-6)
+    # One that was declared, and has sent no row since the run began.
+    assert held(PartitionState(("a",), NO_BOUND, NOW - HELD_AFTER, NO_BOUND)) == (True, None)
 
 
 def test_what_holds_a_query_back_is_judged_at_the_moment_of_its_sentence_and_not_later() -> None:

@@ -181,7 +181,7 @@ function laidOut(picture, upright) {
   layout.setDefaultEdgeLabel(() => ({}));
   for (const node of picture.nodes) layout.setNode(node.name, sizeOf(node));
   for (const arc of picture.arcs) {
-    const room = { width: 72, height: 38, labelpos: "c" };
+    const room = { width: upright ? 72 : 80, height: 38, labelpos: "c" };
     layout.setEdge(arc.producer, arc.consumer, room, String(arc.port));
   }
   dagre.layout(layout);

@@ -60,7 +60,7 @@ class _WaitVerdict:
         self.live = live
         self.stream = stream
         self.awaited = awaited
-        self.parts = _parts_behind(stream, awaited)
+        self.parts = stream.parts_behind(awaited)
         """Its partitions or groups that hold it back, the one furthest behind first."""
         self.part = self.parts[0] if self.parts else None
 
@@ -163,11 +163,6 @@ def _held_text(rows: int, partials: int) -> str:
     counted = [(rows, "row"), (partials, "partial result")]
     words = [f"{count:,} {what}{'' if count == 1 else 's'}" for count, what in counted if count] or ["0 rows"]
     return f"{' and '.join(words)} {'is' if rows + partials == 1 else 'are'}"
-
-
-def _parts_behind(stream: StreamLag, awaited: Awaited) -> list[PartitionState]:
-    """The partitions or groups, of those that are known, that hold a stream back."""
-    return [] if awaited.outlet else [each for each in stream.slowest if each.bound < awaited.until]
 
 
 def _to_declare(stream: StreamLag) -> str:

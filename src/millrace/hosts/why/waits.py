@@ -71,6 +71,10 @@ class StreamLag:
             contract.unit,
         )
 
+    def parts_behind(self, awaited: Awaited) -> list[PartitionState]:
+        """Its partitions or groups, of those that are known, that hold it back, the one furthest behind first."""
+        return [] if awaited.outlet else [each for each in self.slowest if each.bound < awaited.until]
+
     @staticmethod
     def read(data: Mapping[str, Any]) -> StreamLag:
         """A stream from plain data."""
