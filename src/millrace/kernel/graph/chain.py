@@ -3,7 +3,7 @@
 Rules:
 - A path of operators is cut so that each piece is as steep as can be: of all ways on from a point of the progress
   chart (work so far, size of a row so far) the steepest one is the next piece (the lower envelope).
-- A row that leaves the last operator of a path for a sink has no size any more.
+- A row that has left the last operator of a path for a sink counts as of size 0.
 - The scheduler prefers the fragment that frees most per unit of work. Operators that have not been measured are left
   alone.
 """

@@ -340,7 +340,7 @@ class Graph:
             del self.nodes[node.name]
 
     def trace(self) -> bool:
-        """Trace what lets rows leave, upstream of all that tell it; True if something does."""
+        """Trace what releases rows, upstream of all operators that report it; True if some operator does."""
         for node in reversed(self.nodes.values()):
             below = any(arc.consumer.traced for arc in node.outputs)
             node.traced = below or node.tells_releases or isinstance(node.operator, Released)

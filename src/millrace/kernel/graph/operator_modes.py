@@ -1,4 +1,4 @@
-"""What operators say of themselves: each its counts, and by query those that choose between two ways of working."""
+"""What operators report: the counts of each; by query, the mode of those that choose between two ways of working."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@ Rules:
 - A stream may have several readers; an input of a queue is one. The counts of each reader add up by themselves, and the
   reader that has processed least gives the account.
 - Rows that stand in a buffer on the way to a queue, and those in it, are buffered. Rows that a filter on the way drops
-  are processed. Where no queue follows, a row is processed once the first operator has taken it. So it is where a queue
-  holds what joins or windows made of rows: these are results, and no rows of a stream.
+  are processed. Where no queue follows, a row is processed once the first operator has taken it. The same holds if a
+  queue holds what joins or windows made of rows: those are results, not rows of a stream.
 """
 
 from __future__ import annotations

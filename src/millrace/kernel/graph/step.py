@@ -107,7 +107,7 @@ class Step:
         return rows
 
     def _trace(self, node: GraphNode, arc: Arc, clock: Clock) -> None:
-        """Learn what let the next element of an input leave: what is made of it leaves by the same."""
+        """Learn what released the next element of an input: the same releases what is made of that element."""
         self.delivery.release = node.release = arc.next_release()
         if isinstance(node.operator, Released):
             node.operator.on_release(node.release, clock.now())
@@ -169,7 +169,7 @@ class Step:
 
 
 def _lead(arc: Arc) -> Microseconds:
-    """The bound that holds already before the rows that an input has next: they and all after them are not below it."""
+    """The bound that holds before the next rows of an input: neither they nor any row after them is below it."""
     buffer = arc.producer.buffer
     element = buffer.elements[arc.head - buffer.first] if not arc.active else None
     if not isinstance(element, Batch) or element.until is None:

@@ -3,12 +3,12 @@
 Rules:
 - Columns are computed whole: an operator takes all rows of a batch, unless its strategy is `batch:K`. Then it takes at
   most K.
-- An operator that calls functions of a user row by row takes as many rows as these are expected to need a moment for,
-  by what its last steps took, and at least one. So what it yields goes on, and other queries get their turn, after each
+- An operator that calls functions of a user row by row takes as many rows as it is expected to process in a moment,
+  judged by its last steps, and at least one. So what it yields goes on, and other queries get their turn, after each
   moment. Functions that take columns are for whole batches.
-- A stream gives the operators that call functions no more rows than they need `_AHEAD` moments for, and none before
-  they have taken all of those: what the graph holds when a host wants it at rest is little work. Operators behind a
-  queue do not count, for a queue keeps what it has not released.
+- A stream gives such operators the rows of at most `_AHEAD` moments, and no more before they have taken all of these.
+  So little work is left in the graph when a host wants it at rest. Operators behind a queue do not count, for a queue
+  keeps what it has not released.
 
 Only a host that delivers results as they come has a moment. Others let each operator take whole batches.
 """

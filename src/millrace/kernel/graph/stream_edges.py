@@ -108,7 +108,7 @@ class StreamEdges:
     def push_stamped(self, source: str, batch: Batch, release: Cause | None = None) -> None:
         """Rows that were stamped elsewhere, checked against the bound once more; `observe` follows them.
 
-        Of rows that other graphs made, `release` says what let them leave there, if that is traced.
+        Of rows that other graphs made, `release` says what released them there, if that is traced.
         """
         node, ingress = self._nodes[source], self.ingress[source]
         self._delivery.released_by(source, "data", ingress.bound)

@@ -154,7 +154,7 @@ class KeptRun(MatchRun):
 
 
 def marked(rows: pa.RecordBatch, marks: Sequence[pa.Table]) -> Mask:
-    """Which rows of a saved run have been matched, then or as its marks say."""
+    """Which rows of a saved run have been matched: before it was saved, or later, as its marks say."""
     matched: Mask = rows.column(MATCHED).to_numpy(zero_copy_only=False).copy()
     for mark in marks:
         matched[mark.column(_PLACE).to_numpy()] = True

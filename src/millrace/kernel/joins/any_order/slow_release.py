@@ -22,7 +22,7 @@ _DUE = "__due"
 
 
 class SlowRelease:
-    """The rows without a match that wait, by the input whose bound released them, in the order of that."""
+    """The rows without a match that wait: by the input whose bound released them, in the order of that bound."""
 
     def __init__(self, delay: Microseconds) -> None:
         self.delay = delay

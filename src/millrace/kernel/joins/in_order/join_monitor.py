@@ -3,8 +3,8 @@
 Rules:
 - A rate is the rows of the last window of an input, by their own times and up to the input's own bound, over its
   length. No clock is read: the same rows give the same rates, however fast they come.
-- Time is cut into slices, a window into sixteen of them. Only slices that the bound has passed count, so that a rate of
-  evenly spaced rows does not tremble; before a quarter of a window has passed there are no rates.
+- Time is cut into slices, a window into sixteen of them. Only slices that the bound has passed count, so that the rate
+  of evenly spaced rows is steady; before a quarter of a window has passed there are no rates.
 - Until then, the time that the steps took, by the time of the streams that has passed, stands in place of the work: a
   load that is there from the start is seen within a second.
 - What the work takes is told after every step. It is forgotten with time, a window weighing a third.

@@ -58,7 +58,7 @@ class KeyedFifo(KeyTimeStore[FifoRun]):
     def take(self, keys: Sequence[pa.Array], times: Times) -> tuple[Integers, pa.Table | None]:
         """The first row left for each of some keys and times, in their order, as its place in a table; -1 for none.
 
-        Those that come with them, the comers, are in order of time, and never before one that has come already.
+        The rows that ask (the comers) are in order of time, also from one call to the next.
         """
         if len(self._recent) and self._recent.least <= int(times.max()):
             self.settle()

@@ -52,7 +52,7 @@ class LatestRows:
         return self.rows.take(found) if len(found) else pa.RecordBatch.from_pylist([], schema=self._schema)
 
     def update(self, batch: Batch, numbers: Integers) -> pa.RecordBatch:
-        """Keep the latest row of each key; those rows of a batch that are it now, as they are kept."""
+        """Keep the latest row of each key; gives the rows of the batch that are now the latest, as they are kept."""
         self._make_room(numbers)
         times = batch.times
         # Of equal times the one that came last stands last.
@@ -80,7 +80,7 @@ class LatestRows:
     def expire(self, own: Microseconds, other: Microseconds, *, at_once: bool) -> None:
         """Drop rows that are not needed at the bounds of their own and the other inputs.
 
-        If not `at_once`, only when a look is paid for.
+        If not `at_once`, only when enough has come in since the last look to pay for another.
         """
         self._paid += _LOOK
         if not len(self.rows) or (not at_once and self._paid < len(self._entries)):
@@ -91,7 +91,7 @@ class LatestRows:
         self._paid = 0
 
     def _passed(self, times: Times, own: Microseconds, other: Microseconds) -> Mask:
-        """Which rows match none to come, and are not needed to know that others are older."""
+        """True for rows that no future row can match, and that are not needed to know that other rows are older."""
         if other == END_OF_TIME:
             return times < own
         if self.within is None:
