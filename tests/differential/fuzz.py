@@ -35,12 +35,16 @@ class Outcome:
     unlike: list[str] = field(default_factory=list)
     refused_by_spark: list[str] = field(default_factory=list)
     failed_here: list[str] = field(default_factory=list)
+    failed_there: list[str] = field(default_factory=list)
+    """What has a value here alone."""
+    without_value: list[str] = field(default_factory=list)
+    """What is null for all rows, so that little was compared; these are among the compared ones."""
 
 
 _FRACTION = re.compile(r"-?\d+\.\d{8,}(E-?\d+)?")
 _FIRST, _LAST = -719_162, 2_932_896
 """The first day of the year 1 and the last one of 9999, since 1970."""
-NAMES = ("compared", "unlike", "refused_by_spark", "failed_here")
+NAMES = ("compared", "unlike", "refused_by_spark", "failed_here", "failed_there", "without_value")
 SETTINGS = {
     "spark.sql.ansi.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
@@ -58,15 +62,18 @@ def compare(session: Any, rows: pa.RecordBatch, texts: Sequence[str]) -> Outcome
             session.conf.set(name, value)
         session.createDataFrame(pa.Table.from_batches([rows])).createOrReplaceTempView("given")
         for text, theirs in _spark_columns(session, list(texts), found):
-            _compare_one(rows, text, theirs, found)
+            if theirs is None:
+                _try_alone(rows, text, found)
+            else:
+                _compare_one(rows, text, theirs, found)
     finally:
         for name, value in before.items():
             session.conf.set(name, value)
     return found
 
 
-def _spark_columns(session: Any, texts: list[str], found: Outcome) -> Iterator[tuple[str, pa.ChunkedArray]]:
-    """The columns that Spark gives; what it refuses is left out, and what fails there is found by halves."""
+def _spark_columns(session: Any, texts: list[str], found: Outcome) -> Iterator[tuple[str, pa.ChunkedArray | None]]:
+    """The columns that Spark gives, None for what fails there, found by halves; what it refuses is left out."""
     selected = ", ".join(f"{text} AS c{number}" for number, text in enumerate(texts))
     # One of the expressions is why, whatever Spark raises.
     try:
@@ -76,7 +83,7 @@ def _spark_columns(session: Any, texts: list[str], found: Outcome) -> Iterator[t
         if len(known) < len(texts):
             yield from _spark_columns(session, known, found)
         elif len(texts) == 1:
-            found.refused_by_spark.append(f"{texts[0]}: fails there")
+            yield texts[0], None
         else:
             yield from _spark_columns(session, texts[: len(texts) // 2], found)
             yield from _spark_columns(session, texts[len(texts) // 2 :], found)
@@ -93,6 +100,16 @@ def _is_known(session: Any, text: str, found: Outcome) -> bool:
     return True
 
 
+def _try_alone(rows: pa.RecordBatch, text: str, found: Outcome) -> None:
+    """See that what fails in Spark fails here too."""
+    try:
+        bind_expression(text, rows.schema).over(rows)
+    except (MillraceError, pa.ArrowException):
+        found.refused_by_spark.append(f"{text}: fails, here too")
+    else:
+        found.failed_there.append(text)
+
+
 def _compare_one(rows: pa.RecordBatch, text: str, theirs: pa.ChunkedArray, found: Outcome) -> None:
     try:
         ours = bind_expression(text, rows.schema).over(rows)
@@ -101,6 +118,8 @@ def _compare_one(rows: pa.RecordBatch, text: str, theirs: pa.ChunkedArray, found
         found.failed_here.append(f"{text}: {error}")
         return
     found.compared.append(text)
+    if ours.null_count == len(ours):
+        found.without_value.append(text)
     pairs = zip(values(ours), values(theirs), range(len(ours)), strict=True)
     wrong = [(one, other, row) for one, other, row in pairs if not alike(one, other)]
     if wrong or family(ours.type) != family(theirs.type):
@@ -168,7 +187,7 @@ def main() -> int:
         for name in NAMES:
             lines = getattr(found, name)
             getattr(whole, name).extend(lines)
-            if lines and name != "compared":
+            if lines and name not in ("compared", "without_value"):
                 print(*(f"{name}: {line}" for line in lines), sep="\n", flush=True)
     session.stop()
     print(f"# {', '.join(f'{len(getattr(whole, name))} {name}' for name in NAMES)}")

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from millrace.kernel.columns import decimals
 from millrace.kernel.columns.nested.nested_columns import over_columns
 from millrace.kernel.elements import INTERVAL, MONTHS
 
@@ -24,6 +25,7 @@ Value = Any  # pa.Array | pa.Scalar
 Numbers = npt.NDArray[np.int64]
 
 _SECOND = 1_000_000
+_SECONDS = pa.decimal128(18, 6)
 _DAY = 86_400 * _SECOND
 _LENGTH = (
     r"^\s*(?i:interval\s*')?(?P<sign>[+-]?)(?P<day>\d{1,9}) (?P<hour>\d{1,2}):(?P<minute>\d{1,2}):(?P<second>\d{1,2})"
@@ -190,8 +192,9 @@ def _whole_parts(kind: pa.DataType, lengths: tuple[int, ...]) -> Callable[..., V
             if pa.types.is_integer(value.type) or pa.types.is_null(value.type):
                 part = pc.multiply_checked(pc.cast(value, pa.int64()), length)
             else:
-                scaled = pc.multiply(pc.cast(value, pa.float64()), float(length))
-                part = pc.cast(pc.round(scaled, round_mode="half_towards_infinity"), pa.int64())
+                brought = decimals.fitted if pa.types.is_decimal(value.type) else decimals.of_fractions
+                exact = pc.multiply(brought(value, _SECONDS), pa.scalar(length, pa.decimal128(18, 0)))
+                part = pc.cast(exact, pa.int64())
             total = pc.add_checked(total, part)
         return pc.cast(total, kind)
 

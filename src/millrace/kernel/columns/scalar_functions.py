@@ -29,7 +29,7 @@ from millrace.kernel.columns.functions.number_functions import attempted, rounde
 from millrace.kernel.columns.interval_values import INTERVAL_FUNCTIONS, negated, of_size, with_intervals
 from millrace.kernel.columns.nested.json_functions import JSON_FUNCTIONS
 from millrace.kernel.columns.nested.nested_functions import NESTED_FUNCTIONS, compared, extreme
-from millrace.kernel.elements import TIMESTAMP
+from millrace.kernel.elements import INTERVAL, TIMESTAMP
 
 _TRUNCATIONS = {
     "microsecond", "millisecond", "second", "minute", "hour", "day", "week", "month", "quarter", "year",
@@ -49,6 +49,20 @@ def _arithmetic(
         elif pa.types.is_integer(left.type) and pa.types.is_floating(right.type):
             left = pc.cast(left, right.type, safe=False)
         return function(left, right)
+
+    return compute
+
+
+def _of_times(function: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:
+    """The function over times as whole numbers: Arrow's own also takes what stands in the place of nulls, and fails."""
+
+    def compute(left: Value, right: Value) -> Value:
+        durations = [pa.types.is_duration(each.type) for each in (left, right)]
+        times = [each.type for each in (left, right) if pa.types.is_timestamp(each.type)]
+        if sum(durations) + len(times) < 2 or (len(times) == 2 and function is pc.add_checked):
+            return function(left, right)
+        found = function(pc.cast(left, pa.int64()), pc.cast(right, pa.int64()))
+        return pc.cast(found, times[0] if len(times) == 1 else left.type if all(durations) else INTERVAL)
 
     return compute
 
@@ -191,8 +205,8 @@ def _canonical(value: Value) -> Value:
 
 
 FUNCTIONS: dict[str, Callable[..., Value]] = {
-    "+": with_intervals("+", _arithmetic(pc.add_checked, decimals.added(pc.add))),
-    "-": with_intervals("-", _arithmetic(pc.subtract_checked, decimals.added(pc.subtract))),
+    "+": with_intervals("+", _arithmetic(_of_times(pc.add_checked), decimals.added(pc.add))),
+    "-": with_intervals("-", _arithmetic(_of_times(pc.subtract_checked), decimals.added(pc.subtract))),
     "*": with_intervals("*", _arithmetic(pc.multiply_checked, decimals.multiplied)),
     "/": with_intervals("/", _fraction),
     "div": _whole,

@@ -210,8 +210,8 @@ def reverse_elements(lists: pa.Array) -> pa.Array:
 @over_columns
 def _slice(lists: pa.Array, start: pa.Array, length: pa.Array) -> pa.Array:
     begin, count = (np.asarray(each.fill_null(1)).astype(np.int64) for each in (start, length))
-    nulls = pc.or_(start.is_null(), length.is_null())
-    if ((begin == 0) & ~np.asarray(nulls)).any() or (count < 0).any():
+    valid = np.asarray(pc.and_(pc.and_(start.is_valid(), length.is_valid()), lists.is_valid()))
+    if (((begin == 0) | (count < 0)) & valid).any():
         raise pa.ArrowInvalid("slice counts from 1, and takes no negative length")
     elements = Elements(lists)
     first = np.where(begin > 0, begin - 1, elements.lengths + begin)
@@ -225,7 +225,7 @@ def _element_at(lists: pa.Array, place: pa.Array) -> pa.Array:
     """The element at a place, from 1, from the end if it is negative."""
     elements = Elements(lists)
     given = np.asarray(place.fill_null(0)).astype(np.int64)
-    if ((given == 0) & np.asarray(place.is_valid())).any():
+    if ((given == 0) & np.asarray(pc.and_(place.is_valid(), lists.is_valid()))).any():
         raise pa.ArrowInvalid("the place of an element is 0: places are counted from 1")
     places = np.where(given > 0, given - 1, elements.lengths + given)
     return elements.at(places, np.asarray(place.is_null()))

@@ -98,7 +98,9 @@ def _moved(sign: int) -> Kernel:
 
 @over_columns
 def _add_months(dates: pa.Array, count: pa.Array) -> pa.Array:
-    return _dates(_months_later(days_of(dates), np.asarray(count.fill_null(0)).astype(np.int64)), _nulls(dates, count))
+    nulls = _nulls(dates, count)
+    months = np.where(nulls, 0, np.asarray(count.fill_null(0)).astype(np.int64))
+    return _dates(_months_later(days_of(dates), months), nulls)
 
 
 @over_columns
@@ -156,6 +158,7 @@ def _later(unit: Value, count: Value, time: Value) -> Value:
     @over_columns
     def compute(number: pa.Array, times: pa.Array) -> pa.Array:
         steps, micros = np.asarray(number.fill_null(0)).astype(np.int64), micros_of(times)
+        steps = np.where(_nulls(number, times), 0, steps)
         _checked(steps.astype(np.float64) * UNITS.get(name, MONTHS.get(name, 1)), 2.0**63 - 2.0**60)
         if name in UNITS:
             return times_of(micros + steps * UNITS[name], _nulls(number, times))

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from millrace.kernel.columns.functions.array_functions import Elements, codes_of, concat_arrays, null_where
 from millrace.kernel.columns.functions.distinct_arguments import Kernel, by_distinct
+from millrace.kernel.columns.functions.text_patterns import split_one
 from millrace.kernel.columns.nested.nested_columns import entries_of, lengths_of, list_of, map_of, over_columns
 
 _TEXTS = pa.map_(pa.string(), pa.string())
@@ -76,12 +77,11 @@ def _contains_key(maps: pa.Array, key: pa.Array) -> pa.Array:
 
 def _parsed(text: str, pairs: str = ",", parts: str = ":") -> list[tuple[str, str | None]]:
     found: dict[str, str | None] = {}
-    # Nothing between parts them character by character, as in Spark.
-    for each in text.split(pairs) if pairs else list(text) or [text]:
-        key, between, value = each.partition(parts) if parts else (each[:1], each[1:], each[1:])
+    for each in split_one(text, pairs):
+        key, *value = split_one(each, parts, 2)
         if key in found:
             raise pa.ArrowInvalid("a map has a key twice")
-        found[key] = value if between else None
+        found[key] = value[0] if value else None
     return list(found.items())
 
 

@@ -153,7 +153,7 @@ def _split(text: Value, pattern: str, limit: int = -1) -> Value:
     return pc.split_pattern_regex(text, pattern, max_splits=most)
 
 
-def _split_one(text: str, pattern: str, limit: int = -1) -> list[str]:
+def split_one(text: str, pattern: str, limit: int = -1) -> list[str]:
     """As Java splits: an empty match at the start of a text parts nothing."""
     if not pattern and text:
         count = len(text) if limit <= 0 or limit > len(text) else limit
@@ -215,5 +215,5 @@ PATTERN_FUNCTIONS: dict[str, Kernel] = {
     "regexp_count": _regular(_count, _INT, _count_one),
     "regexp_substr": _regular(None, _TEXT, _first),
     "regexp_instr": _regular(None, _INT, _place),
-    "split": _regular(_split, _TEXTS, _split_one),
+    "split": _regular(_split, _TEXTS, split_one),
 }

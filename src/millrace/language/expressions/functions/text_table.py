@@ -175,7 +175,7 @@ regexp_instr(text STRING, pattern STRING[, group INT]) INT
     The place, from 1, at which a regular expression matches first; 0 if nowhere
     regexp_instr('user@spark.apache.org', '@[^.]*')
 str_to_map(text STRING[, pairs STRING, parts STRING]) MAP<STRING, STRING>
-    A map of texts that stand between delimiters
+    A map of texts that stand between delimiters, which are regular expressions
     str_to_map('a:1,b:2', ',', ':')
 """)
 
