@@ -1,8 +1,8 @@
 """The base of all nodes of a query's tree: what every part of a plan asks of a node.
 
 Rules:
-- What is true of a node type stands with it: what it reads, which columns it gives, how its rows must be spread. A new
-  node type answers these questions in its own class.
+- What is true of a node type stands with it: what it reads, which columns it gives, how its rows must be spread, what
+  it keeps, why it has no update key. A new node type answers these questions in its own class.
 - Two tables stand elsewhere: which kernel operator carries out a node (physical/operator_choice.py), and the words for
   its fields (explain/labels.py).
 - The repr of a node is part of the name of its operator, by which saved state is found again: classes and fields keep

@@ -42,6 +42,7 @@ def refusal(node: Node) -> NoUpdateSemantics:
     if isinstance(node, RowsJoin):
         return not_yet("a join by ROWS", node, "Join without a window, or with [RANGE 5 MINUTES]")
     if not isinstance(node, Scan):
+        assert all(node.no_update), "rows of all other nodes have the key of what they read"
         return meaningless(*node.no_update, node)
     name = node.name
     return NoUpdateSemantics(
