@@ -234,6 +234,21 @@ def test_the_page_survives_the_end_of_a_run_and_shows_the_next_one(browser: Any)
             second.stop()
 
 
+def test_the_page_says_when_the_run_tells_nothing_and_why(
+    page: Any, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing() -> object:
+        raise OSError("the disk is gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shop.server.sampler, "_look", failing)
+        page.wait_for_selector("body[data-status=stale]")
+        assert re.fullmatch(
+            r"no figures since \d\d:\d\d:\d\d: OSError: the disk is gone", page.locator("#status").inner_text()
+        )
+    page.wait_for_selector("body[data-status=live]")
+
+
 def test_time_can_be_paused_and_turned_back(page: Any, shop: Shop) -> None:
     until(page, "millrace.newest.number > 8")
     page.keyboard.press("p")

@@ -38,7 +38,7 @@ class Sampler:
         self._newest: tuple[int, bytes] = 0, b""
         self._closed = False
         self.trouble: str | None = None
-        """Why the last look that failed did."""
+        """Why the last look failed, if it did."""
         self._recent: deque[Frame] = deque(maxlen=_RATE_OVER)
         self._drawn: QueryNetwork | None = None
         self._names: dict[str, str] = {}
@@ -89,6 +89,7 @@ class Sampler:
         try:
             self._draw()
             self._put(self._look())
+            self.trouble = None
         except Exception as error:
             # On Spark a look reads the checkpoint: that may fail, and the next look not.
             self.trouble = f"{type(error).__name__}: {error}"

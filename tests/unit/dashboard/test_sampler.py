@@ -49,18 +49,18 @@ def test_the_picture_is_drawn_again_when_a_query_is_added(server: Server, handle
 
 
 def test_a_look_that_fails_is_told_and_the_next_one_is_made(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    failed, look = Event(), server.reader.observe
+    mended, look = Event(), server.reader.observe
 
-    def once() -> object:
-        if failed.is_set():
+    def until_mended() -> object:
+        if mended.is_set():
             return look()
-        failed.set()
         raise RuntimeError("dictionary changed size during iteration")
 
-    monkeypatch.setattr(server.sampler, "_look", once)
-    wait_for(failed.is_set)
-    wait_for(lambda: server.sampler.trouble is not None)
+    monkeypatch.setattr(server.sampler, "_look", until_mended)
+    wait_for(lambda: server.sampler.trouble == "RuntimeError: dictionary changed size during iteration")
+    mended.set()
     assert server.sampler.after(server.sampler.newest, 10) is not None
+    wait_for(lambda: server.sampler.trouble is None)
 
 
 def test_the_end_of_a_run_is_told_with_a_last_frame(server: Server, handle: mr.Handle) -> None:

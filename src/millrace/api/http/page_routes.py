@@ -1,7 +1,7 @@
 """The routes of the live page: its files, what it shows, and the changes that it asks for.
 
 GET /                     the page; GET /static/PATH one of its files
-GET /page/events          server-sent events: "picture" with the query graph, "frame" every second, "end"
+GET /page/events          server-sent events: "picture" with the query graph, "frame" every second, "trouble", "end"
 GET /page/curves          the curves of the last hour
 GET /page/frame/NUMBER    one frame of the last hour
 GET /page/results/QUERY   the last results of a query
@@ -78,7 +78,7 @@ class PageRoutes:
     def _events(self) -> None:
         handler, sampler = self._handler, self._sampler
         handler.begin_events()
-        number, drawn, quiet, last = 0, 0, 0, False
+        number, drawn, quiet, last, trouble = 0, 0, 0, False, None
         while not last:
             # What came just before the end is sent too.
             last = self._stopping.is_set()
@@ -86,6 +86,9 @@ class PageRoutes:
             if sampler.picture[0] != drawn:
                 drawn, picture = sampler.picture
                 handler.send_event("picture", picture)
+            if sampler.trouble != trouble:
+                trouble = sampler.trouble
+                handler.send_event("trouble", trouble or "")
             quiet = quiet + 1 if found is None else 0
             if found is not None:
                 number, frame = found

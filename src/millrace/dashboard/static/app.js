@@ -12,9 +12,14 @@ import { Streams } from "./streams.js";
 
 /** @typedef {import("./types.js").Picture} Picture @typedef {import("./types.js").Frame} Frame */
 
+/** Seconds without a figure until the page says so. */
+const QUIET = 5;
+
 class App {
   constructor() {
     this.hour = new Hour();
+    this.heardAt = Date.now();
+    this.trouble = "";
     /** @type {Picture|null} */ this.picture = null;
     /** @type {Frame|null} */ this.newest = null;
     /** @type {Frame|null} */ this.past = null;
@@ -37,6 +42,7 @@ class App {
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.recolour());
     const theme = localStorage.getItem("millrace-theme");
     if (theme) document.documentElement.dataset.theme = theme;
+    setInterval(() => this.watch(), 1000);
     token();
     follow((name, data) => this.told(name, data), askToken);
   }
@@ -46,22 +52,31 @@ class App {
     if (name === "open") this.opened();
     else if (name === "picture") this.draw(data);
     else if (name === "frame") this.take(data);
+    else if (name === "trouble") this.trouble = data;
     else if (name === "end") this.status(data.error ? "failed" : "ended", data.error ?? "");
     else if (name === "lost" && !["ended", "failed"].includes(document.body.dataset.status ?? "")) this.status("lost");
   }
 
   async opened() {
     this.status("live");
+    this.heardAt = Date.now();
     this.newest = null;
     this.hour = new Hour();
     this.setPaused(false);
     this.hour.load(await ask("/page/curves"));
   }
 
-  /** @param {"live"|"paused"|"lost"|"ended"|"failed"} status @param {string} [words] */
+  /** Say so if the run tells nothing, though it is connected. */
+  watch() {
+    if (document.body.dataset.status !== "live" || Date.now() - this.heardAt < QUIET * 1000) return;
+    const since = new Date(this.heardAt).toLocaleTimeString("en-GB");
+    this.status("stale", `${since}: ${this.trouble || "the run is at work on one step"}`);
+  }
+
+  /** @param {"live"|"stale"|"paused"|"lost"|"ended"|"failed"} status @param {string} [words] */
   status(status, words = "") {
     document.body.dataset.status = status;
-    const texts = { live: "live", paused: "paused", lost: "no connection: trying again", failed: `failed: ${words}`,
+    const texts = { live: "live", stale: `no figures since ${words}`, paused: "paused", lost: "no connection: trying again", failed: `failed: ${words}`,
       ended: "the run has ended: waiting for the next" };
     byId("status").textContent = texts[status];
   }
@@ -76,6 +91,9 @@ class App {
   /** @param {Frame} frame */
   take(frame) {
     this.newest = frame;
+    this.heardAt = Date.now();
+    this.trouble = "";
+    if (document.body.dataset.status === "stale") this.status("live");
     this.hour.add(frame);
     this.scrub.max = String(frame.number);
     this.scrub.min = String(this.hour.numbers[0]);
@@ -122,7 +140,7 @@ class App {
     this.queries.live = !paused;
     this.pause.textContent = paused ? "Go on" : "Pause";
     this.pause.setAttribute("aria-pressed", String(paused));
-    if (document.body.dataset.status === "live" || document.body.dataset.status === "paused") {
+    if (["live", "stale", "paused"].includes(document.body.dataset.status ?? "")) {
       this.status(paused ? "paused" : "live");
     }
     if (!paused && this.newest) this.take(this.newest);
