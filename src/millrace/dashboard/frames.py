@@ -120,7 +120,8 @@ def _disorder(seen: Latency | None, lag: StreamLag | None) -> Frame | None:
         return None
     declared = lag.disorder if lag is not None and lag.kind == "external" and lag.unit == "time" else None
     most = seen.quantile(0.999)
-    words = f"99.9 % came within {length_text(most)}" if seen.max else "all rows came in order"
+    within = f"within {length_text(most)}" if most else "in order"
+    words = f"99.9 % came {within}" if seen.max else "all rows came in order"
     if lag is not None and lag.rows is not None:
         words += f"; you declared {lag.rows:,} rows"
     elif declared is not None:

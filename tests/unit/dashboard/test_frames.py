@@ -88,7 +88,7 @@ def test_disorder_is_said_in_a_sentence_with_what_was_declared() -> None:
     disorder = Latency()
     disorder.add(np.array([0] * 999 + [1_200_000]))
     found = frame_of(seen(sources={"s": replace(SOURCE, disorder=disorder)}), {}, None)["streams"]["s"]["disorder"]
-    assert found["sentence"] == "99.9 % came within 0 ms; you declared 5 s"
+    assert found["sentence"] == "99.9 % came in order; you declared 5 s"
     assert found["max"] == 1.2 and sum(count for _, count in found["bars"]) == 1000
     assert found["advice"].startswith("DISORDER INTERVAL 1 SECOND would be enough")
 
