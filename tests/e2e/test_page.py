@@ -6,6 +6,7 @@ import os
 import re
 import socket
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event, Thread
@@ -20,6 +21,7 @@ from millrace.dashboard import frames, sampler
 from millrace.hosts.run_options import HostName
 from tests.browser import chromium
 from tests.e2e.commands import wait_for
+from tests.unit.api.pushed_run import pushed_run
 
 pytestmark = pytest.mark.slow
 PATIENCE = 240_000
@@ -264,6 +266,11 @@ def test_time_can_be_paused_and_turned_back(page: Any, shop: Shop) -> None:
     until(page, "millrace.past.number === 2")
     assert page.evaluate("millrace.past.streams.clicks.received < millrace.newest.streams.clicks.received")
     assert re.fullmatch(r"\d\d:\d\d:\d\d", page.locator("#moment").inner_text())
+    page.locator("h1").click()
+    page.keyboard.press("]")
+    until(page, "millrace.past.number === 3")
+    page.keyboard.press("[")
+    until(page, "millrace.past.number === 2")
     page.keyboard.press("p")
     page.wait_for_selector("body[data-status=live]")
     assert not page.locator("#queries-past").is_visible()
@@ -319,6 +326,30 @@ def test_axe_finds_nothing_serious(browser: Any, shop: Shop, scheme: str) -> Non
         found = axe.Axe().run(page)["violations"]
     serious = [each for each in found if each["impact"] in ("serious", "critical")]
     assert [(each["id"], [node["html"][:120] for node in each["nodes"][:3]]) for each in serious] == []
+
+
+def test_a_key_turns_the_page_dark_and_it_stays_so(page: Any) -> None:
+    before = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.keyboard.press("t")
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.reload()
+    page.wait_for_selector("#canvas .node")
+    assert before != dark == page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+
+def test_where_other_machines_can_ask_the_page_asks_for_the_token(browser: Any) -> None:
+    token = "a token that nobody guesses"
+    with pushed_run() as handle, closing(browser.new_context()) as context:
+        server = handle.serve(host="0.0.0.0", token=token)
+        page = context.new_page()
+        page.goto(f"http://127.0.0.1:{server.port}/")
+        for given in ("another token of no use", token):
+            page.wait_for_selector("#token-dialog[open]")
+            assert page.locator("#canvas .node").count() == 0
+            page.fill("#token-input", given)
+            page.keyboard.press("Enter")
+        page.wait_for_selector("#canvas .node")
+        assert page.locator(".pill").inner_text() == "live"
 
 
 def test_a_phone_shows_all_without_scrolling_sideways(browser: Any, shop: Shop) -> None:
