@@ -43,22 +43,27 @@ def append(path: Path, text: str) -> None:
         file.write(text)
 
 
+def rest(path: Path) -> None:
+    """As if the writer of a file had paused for a minute, in the midst of a line."""
+    os.utime(path, ns=(1, time.time_ns() - 60_000_000_000))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("host", ["local", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.long])])
 def test_files_that_grow_while_a_run_reads_them_count_once_though_it_is_killed(host: str, tmp_path: Path) -> None:
     sql, folder, random = script(tmp_path, ", order_by 'arrival'"), tmp_path / "in", Random(7)
-    copied, appended, text = folder / "copied.csv", folder / "appended.csv", lines(1, 500)
-    cuts = [0, *sorted(random.sample(range(len(text)), 9)), len(text)]
-    copied.write_text(HEADER + lines(0, 1))
-    appended.write_text(HEADER)
+    copied, appended, text = folder / "copied.csv", folder / "appended.csv", HEADER + lines(1, 500)
+    cuts = [2, *sorted(random.sample(range(2, len(text)), 9)), len(text)]
+    copied.write_text(text[:2])
+    rest(copied)
+    appended.write_text(HEADER + lines(0, 1))
     command = ("run", sql, "--on", host, "--checkpoint", tmp_path / "state")
     for number in range(2):
         with Started(*command, folder=tmp_path) as process:
             wait_for(lambda: 0 in numbers(tmp_path))
             for piece in range(5 * number, 5 * number + 5):
                 append(copied, text[cuts[piece] : cuts[piece + 1]])
-                # As if its writer had paused for a minute, in the midst of a line.
-                os.utime(copied, ns=(1, time.time_ns() - 60_000_000_000))
+                rest(copied)
                 append(appended, lines(500 + 10 * piece, 510 + 10 * piece))
                 whole = folder / f"{UUID(int=random.getrandbits(128))}.csv"
                 whole.write_text(HEADER + lines(600 + 10 * piece, 610 + 10 * piece))

@@ -8,7 +8,8 @@ Rules:
   read is an error, or is read as well: then its rows may be late.
 - A new file that cannot be read yet holds back those after it, until it rests (see piece_end.py).
 - A run that goes on holds a last line without an end back, however long its writer pauses. It takes such a line of a
-  file that rests and was never seen to grow, once another file has come: then its writer has gone on to that one.
+  file that rests and was never seen to grow, once another file has come: then its writer has gone on to that one. It
+  never takes a line of column names so.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ class PieceFinder:
         self.ends, self.bounded = ends, bounded
         self._stream, self._paths = stream, paths
         self._order, self._takes_earlier = options.order_by, options.takes_earlier
+        self._has_head = stream.connector.format == "csv" and options.header
         self._known: dict[str, FileStamp] = {}
         """Files that were read, in the order in which they were first read."""
         self._grew: set[str] = set()
@@ -79,7 +81,14 @@ class PieceFinder:
 
     def end(self, path: str, start: int, modified: int) -> int:
         """Up to where a file can be read now."""
-        return end_of_rows(path, start, self._stream.connector, whole=self.ends or self._is_left(path, modified))
+        whole = self.ends or (self._is_left(path, modified) and not self._has_half_a_head(path, start))
+        return end_of_rows(path, start, self._stream.connector, whole=whole)
+
+    def _has_half_a_head(self, path: str, start: int) -> bool:
+        """True if the line of column names has no end yet, and may get one: nothing is lost by a wait for it."""
+        if start or self.bounded or not self._has_head or not can_grow(path, self._stream.connector):
+            return False
+        return not end_of_rows(path, 0, self._stream.connector, whole=False)
 
     def _is_left(self, path: str, modified: int) -> bool:
         """True if nothing speaks for it that a file is still written."""

@@ -89,6 +89,16 @@ def test_a_last_line_without_an_end_is_taken_before_the_next_file(tmp_path: Path
     assert take(finder) == [("a.csv", 4 if seen else 0, 5), ("b.csv", 0, 4)]
 
 
+def test_half_a_line_of_column_names_is_waited_for_though_another_file_has_come(tmp_path: Path) -> None:
+    finder = finder_of(tmp_path, bounded=False)
+    path = put(tmp_path / "a.csv", "n,", rested=True)
+    put(tmp_path / "b.csv", "n\n1\n", rested=True)
+    assert take(finder) == [("a.csv", 0, 0), ("b.csv", 0, 4)]
+    assert take(finder_of(tmp_path, options=", header 'false'", bounded=False))[0] == ("a.csv", 0, 2)
+    put(path, "m\n2,2\n3", rested=True)
+    assert take(finder) == [("a.csv", 0, 8)]
+
+
 def test_a_compressed_file_that_rests_is_read_though_no_other_follows(tmp_path: Path) -> None:
     finder = finder_of(tmp_path, bounded=False)
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"n\n1"))
