@@ -15,7 +15,7 @@ from io import TextIOWrapper
 from pathlib import Path
 
 from millrace import __version__
-from millrace.errors import MillraceError, RequestError, RunError, machine_fault, output_fault
+from millrace.errors import MillraceError, RequestError, RunError, did_you_mean, listed, machine_fault, output_fault
 
 _COMMANDS = {
     "new": ("new", "look at a file of data, and write a first script for it"),
@@ -49,6 +49,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not arguments:
         parser.print_help()
         return 0
+    if arguments[0] not in _COMMANDS and not arguments[0].startswith("-"):
+        hint = f"{did_you_mean(arguments[0], _COMMANDS)}The commands are {listed(_COMMANDS)}."
+        return _told(RequestError(f'there is no command "{arguments[0]}"', hint=hint), argparse.Namespace())
     options = parser.parse_args(arguments)
     # Libraries that log an error which they also raise would print it on the terminal; we print it once.
     logging.getLogger().addHandler(logging.NullHandler())

@@ -78,6 +78,12 @@ def test_without_a_command_the_help_lists_all_of_them(capsys: pytest.CaptureFixt
         assert f"\n    {name}" in said
 
 
+def test_a_misspelt_command_is_answered_with_the_one_that_was_meant(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["nwe", "clicks.csv"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith('millrace: there is no command "nwe"\nhint: Did you mean "new"? The commands are new, run, ')
+
+
 @pytest.mark.parametrize("name", command_line._COMMANDS)
 def test_every_command_of_the_help_is_one(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
