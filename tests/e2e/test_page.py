@@ -264,6 +264,7 @@ def test_time_can_be_paused_and_turned_back(page: Any, shop: Shop) -> None:
         "(() => { const s = document.getElementById('scrub'); s.value = 2; s.dispatchEvent(new Event('input')); })()"
     )
     until(page, "millrace.past.number === 2")
+    until(page, "millrace.streams.cards.get('clicks').charts[0].moment === millrace.past.at")
     assert page.evaluate("millrace.past.streams.clicks.received < millrace.newest.streams.clicks.received")
     assert re.fullmatch(r"\d\d:\d\d:\d\d", page.locator("#moment").inner_text())
     page.locator("h1").click()

@@ -115,6 +115,7 @@ class App {
     byId("queries-past").hidden = this.past === null;
     byId("moment").textContent = this.past === null ? "now" : new Date(frame.at * 1000).toLocaleTimeString("en-GB");
     byId("why").replaceChildren(...whyCards(frame));
+    this.hour.moment = this.past === null ? null : frame.at;
     this.graph.show(frame);
     this.streams.show(frame, this.hour, path.causes);
     this.queries.show(frame, this.hour, this.picture);

@@ -29,6 +29,7 @@ export class Hour {
     /** @type {number[]} */ this.numbers = [];
     /** @type {number[]} */ this.times = [];
     /** @type {Map<string, (number|null)[]>} */ this.columns = new Map();
+    /** The moment of the past that is shown. @type {number|null} */ this.moment = null;
   }
 
   /** Begin with what the server kept. @param {Curves} curves */
@@ -60,12 +61,6 @@ export class Hour {
   of(name) {
     return this.columns.get(name) ?? new Array(this.times.length).fill(null);
   }
-
-  /** The place of the moment that is shown. @param {number} number */
-  place(number) {
-    const found = this.numbers.findIndex((each) => each >= number);
-    return found < 0 ? this.numbers.length - 1 : found;
-  }
 }
 
 /** A small chart of some curves of the hour. */
@@ -83,10 +78,12 @@ export class Chart {
     this.figure = h("figure", {}, h("figcaption", {}, title,
       ...(series.length > 1 ? series.map((each) => legend(each)) : [])), this.room);
     /** @type {any} */ this.plot = null;
+    /** @type {number|null} */ this.moment = null;
   }
 
   /** @param {Hour} hour */
   show(hour) {
+    this.moment = hour.moment;
     const data = [hour.times, ...this.series.map((each) => hour.of(each.name))];
     const width = this.room.clientWidth;
     if (!width) return;
@@ -117,9 +114,17 @@ export class Chart {
         /** @type {number} */ most) => [0, most > 0 ? most * 1.1 : 1] } },
       axes: [{ ...axis, size: 22, space: 64, values: (/** @type {any} */ _, /** @type {number[]} */ ticks) => ticks.map(clock) }, { ...axis, size: 58, space: 26,
         values: (/** @type {any} */ _, /** @type {number[]} */ ticks) => ticks.map((each) => this.text(each)) }],
+      hooks: { draw: [(/** @type {any} */ plot) => this.markMoment(plot, ink)] },
       series: [{}, ...this.series.map((each) => ({ stroke: css.getPropertyValue(each.color).trim(), width: 1.6,
         dash: each.dash, points: { show: false }, spanGaps: false }))],
     };
+  }
+
+  /** A line where the page shows the past. @param {any} plot @param {string} ink */
+  markMoment(plot, ink) {
+    if (this.moment === null) return;
+    plot.ctx.fillStyle = ink;
+    plot.ctx.fillRect(Math.round(plot.valToPos(this.moment, "x", true)), plot.bbox.top, 2, plot.bbox.height);
   }
 
   /** Draw it again, in other colours. */
