@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -188,28 +189,37 @@ class KafkaSource(Source):
         """Messages by partition, none from before its position, and where partitions ended that have no more now."""
         found: dict[str, list[Any]] = {}
         ends: dict[str, int] = {}
-        for message in messages:
-            name = f"{message.topic()}/{message.partition()}"
+        # The client gives the messages of a partition together, so that few calls treat many messages.
+        for name, together in groupby(messages, _name):
             if name not in wanted:
                 continue
-            if message.error() is None:
-                if message.offset() >= wanted[name]:
-                    found.setdefault(name, []).append(message)
-            elif message.error().code() == self._kafka.KafkaError._PARTITION_EOF:
-                ends[name] = message.offset()
-            else:
-                self._consumer.unassign()
-                self._standing = {}
-                raise self._failure(message.error(), f'partition "{name}"')
+            own = list(together)
+            if any(each.error() for each in own):
+                end, own = self._ended(name, own)
+                ends[name] = end
+            if own and own[0].offset() < wanted[name]:
+                own = [each for each in own if each.offset() >= wanted[name]]
+            if own:
+                found.setdefault(name, []).extend(own)
         for name, own in found.items():
             self._standing[name] = own[-1].offset() + 1
         return found, ends
 
+    def _ended(self, name: str, messages: Sequence[Any]) -> tuple[int, list[Any]]:
+        """Where a partition ended, some of whose messages are errors, and its messages that are none."""
+        for message in messages:
+            if message.error() is not None and message.error().code() != self._kafka.KafkaError._PARTITION_EOF:
+                self._consumer.unassign()
+                self._standing = {}
+                raise self._failure(message.error(), f'partition "{name}"')
+        end = max(message.offset() for message in messages if message.error() is not None)
+        return end, [message for message in messages if message.error() is None]
+
     def _piece(self, name: str, messages: list[Any], end: int | None, stop: int | None) -> SourcePiece:
         """The rows of messages of one partition, without those from `stop` on; `end` is where it ended."""
         position = max(end or 0, messages[-1].offset() + 1 if messages else 0)
-        if stop is not None:
-            messages, position = [each for each in messages if each.offset() < stop], min(position, stop)
+        if stop is not None and position > stop:
+            messages, position = [each for each in messages if each.offset() < stop], stop
         decoded = None if self._decoder is None else self._decoder.decode([each.value() for each in messages])
         good, faults = self._judged(messages, decoded)
         unread: tuple[UnreadPlace, ...] = ()
@@ -325,3 +335,8 @@ class KafkaSource(Source):
 
 def _without_message_columns(schema: pa.Schema) -> pa.Schema:
     return pa.schema([field for field in schema if not is_of_message(field.name)])
+
+
+def _name(message: Any) -> str:
+    """The name of a message's partition."""
+    return f"{message.topic()}/{message.partition()}"
