@@ -58,6 +58,21 @@ def test_a_run_tells_its_start_its_rows_and_its_end(host: str, tmp_path: Path, r
     assert found[-1]["results"] == {"counts": 2} and found[-1]["sources"]["a"]["received"] == len(ROWS)
 
 
+@pytest.mark.parametrize("host", ["local", "virtual", pytest.param("spark", marks=pytest.mark.spark)])
+def test_a_host_that_does_not_replay_a_stream_warns(host: str, tmp_path: Path, run_on: RunOn) -> None:
+    """Spark takes what is there: `REPLAY BY` has no pace there, and a script for each host says so."""
+    script = project(tmp_path)
+    (tmp_path / script).write_text(SCRIPT.replace("'skip');", "'skip') REPLAY BY ts SPEED 1000;"))
+    ran = run_on(host, script, "--until-end", "--log", "json", folder=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    warnings = [each["text"] for each in events(ran.stderr) if each["event"] == "warning"]
+    if host == "spark":
+        [text] = warnings
+        assert text.startswith('stream "a" is not replayed by "ts" on Spark')
+    else:
+        assert warnings == []
+
+
 def test_changes_and_the_stop_are_told_while_a_run_works(tmp_path: Path) -> None:
     script = project(tmp_path)
     with Started("run", script, "--on", "local", "--control", "c", "--log", "json", folder=tmp_path) as started:

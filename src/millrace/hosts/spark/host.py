@@ -86,6 +86,7 @@ class SparkRun:
         self._deliveries = Deliveries(self.folder, self._owner)
         self._shares_session = False
         self._lost = LostProcesses()
+        self._told_replays: set[str] = set()
         self._control = RunControl(network, changes, options.control, self.folder)
         self.changes = self._control.changes
         try:
@@ -126,6 +127,7 @@ class SparkRun:
         take_sinks = self.destinations.prepare(plan.network.queries, self.changes.renamed)
         network = self._python_streams.network(plan)
         self._check_spark(network)
+        self._tell_replays(network)
         take_sinks()
         self._relays.take(plan.network.queries)
         self.destinations.sinks.clear()
@@ -164,6 +166,16 @@ class SparkRun:
             self._relays.check_queries(network.queries)
         except (PySparkException, Py4JError) as error:
             raise unwrap(error, self.log_file) from None
+
+    def _tell_replays(self, network: QueryNetwork) -> None:
+        """Say of each stream once that it is not replayed: a micro-batch takes what is there."""
+        for stream in network.streams():
+            if stream.replay is not None and stream.name not in self._told_replays:
+                self._told_replays.add(stream.name)
+                self._listeners.warning(
+                    f'stream "{stream.name}" is not replayed by "{stream.replay.column}" on Spark, which reads all '
+                    "rows that are there as fast as it can: run it on local or virtual for the pace of REPLAY BY"
+                )
 
     def _settle_plan(self) -> None:
         """Record the network as it is now, and write its plan, under a new number if it is another one."""
@@ -319,6 +331,7 @@ class SparkRun:
             self._relays.take(network.queries)
             self._query.again |= reads_natively(network) or self._relays.changed
             self.network = network
+            self._tell_replays(network)
             self.changes.tables = self._tables.saved()
 
         return take_into_use
