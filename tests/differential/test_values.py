@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import random
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from millrace.connectors.files.file_reader import read_file
 from millrace.kernel.columns.sql_types import sql_name
 from millrace.language import bind_expression
+from millrace.plan.nodes.endpoints import Connector
 
 STRUCT = pa.struct([("a", pa.int32()), ("b", pa.struct([("c", pa.string())]))])
 STRUCTS = pa.list_(pa.struct([("x", pa.int32())]))
@@ -151,3 +154,22 @@ def same(ours: Any, theirs: Any) -> bool:
     if isinstance(ours, float) and isinstance(theirs, float):
         return ours == theirs or abs(ours - theirs) <= 1e-12 * abs(theirs) or (ours != ours and theirs != theirs)
     return bool(ours == theirs)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_objects_in_a_column_of_text_are_what_spark_reads_on_spark(spark_session: Any, tmp_path: Path) -> None:
+    """To the letter; `from_json` leaves blanks out and writes numbers again, there and here."""
+    texts = [
+        '{"p":[1, 2] , "q":"\\u00fc", "e":1.50, "f":1e5}',
+        "[ 1.0E2 ]",
+        "{}",
+        '{"a": {"b" : 0.1234567890123456789}}',
+    ]
+    path = tmp_path / "a.json"
+    path.write_text("".join(f'{{"t": {text} , "st":{{"t":{text} }}}}\n' for text in texts))
+    read = spark_session.read.schema("t STRING, st STRUCT<t: STRING>").json(str(path)).collect()
+    schema = pa.schema([("t", pa.string()), ("st", pa.struct([("t", pa.string())]))])
+    ours = [row for batch in read_file(path, Connector("json", {}), schema) for row in batch.rows.to_pylist()]
+    assert ours == [{"t": each.t, "st": {"t": each.st.t}} for each in read]
+    assert [each["t"] for each in ours] == texts

@@ -3,6 +3,7 @@
 Rules:
 - Arrow parses a block of whole lines at once. Only a block that fails is parsed line by line.
 - A missing key is null, a key that is not in the schema is ignored, an empty line is no row.
+- An object or an array in a column of text is its text to the letter: no digit of a number changes.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from millrace.connectors.files.file_options import ReadOptions
 from millrace.connectors.files.input_files import Span, is_plain, lines_before, open_piece, readable
 from millrace.connectors.files.text_lines import NEWLINE, TOO_LONG, whole_lines
 from millrace.connectors.files.times.timestamp_patterns import is_pattern
+from millrace.kernel.columns.nested.json_as_written import TextPlaces, as_written, text_places
 from millrace.kernel.columns.nested.json_values import Reader, loads, parse_lines, raw_type, reader, spelled
 from millrace.kernel.columns.nested.nested_columns import has_map
 from millrace.kernel.columns.sql_types import sql_name
@@ -112,7 +114,7 @@ def _no_reasons(numbers: Numbers) -> list[str]:
 def _careful(lines: Lines, raw: pa.Schema, plan: Conversion) -> FileBlock:
     """The lines one by one: the good rows, and what is wrong with the others."""
     texts = [(place, text) for place, text in enumerate(lines.data.split(b"\n"), lines.first) if text.strip()]
-    fields = [(field.name, field.type, reader(kept.type)) for field, kept in zip(plan.schema, raw, strict=True)]
+    fields = object_fields(plan.schema, raw)
     faults: dict[int, Fault] = {}
     objects = []
     for number, (place, text) in enumerate(texts, lines.row):
@@ -138,9 +140,21 @@ def _careful(lines: Lines, raw: pa.Schema, plan: Conversion) -> FileBlock:
     return FileBlock(rows, lines.row, lines.row + len(texts), numbers[kept], explain, reasons, lines.texts)
 
 
-def object_or_fault(
-    text: bytes, fields: Sequence[tuple[str, pa.DataType, Reader]], place: str
-) -> dict[str, Any] | Fault:
+@dataclass(frozen=True, slots=True)
+class ObjectFields:
+    """How the fields of an object are read: each with the type of its column, and where they have text."""
+
+    fields: Sequence[tuple[str, pa.DataType, Reader]]
+    texts: TextPlaces
+
+
+def object_fields(schema: pa.Schema, raw: pa.Schema) -> ObjectFields:
+    """How the columns of a schema are read, which are of the types `raw` in json."""
+    fields = [(field.name, field.type, reader(kept.type)) for field, kept in zip(schema, raw, strict=True)]
+    return ObjectFields(fields, text_places(pa.struct(list(raw))) or TextPlaces())
+
+
+def object_or_fault(text: bytes, known: ObjectFields, place: str) -> dict[str, Any] | Fault:
     """The values of an object by column, or what is wrong with it."""
     if text.startswith(_LONG):
         return Fault(place, TOO_LONG, as_text(text.removeprefix(_LONG)))
@@ -151,8 +165,10 @@ def object_or_fault(
         found = None
     if not isinstance(found, dict):
         return Fault(place, "is not a JSON object", as_text(text.strip()))
-    values = {name: found.get(name) for name, _, _ in fields}
-    for name, kind, read in fields:
+    if known.texts.hold_nested(found):
+        found = as_written(text.decode(), known.texts)
+    values = {name: found.get(name) for name, _, _ in known.fields}
+    for name, kind, read in known.fields:
         try:
             values[name] = None if values[name] is None else read(values[name])
         except ValueError:

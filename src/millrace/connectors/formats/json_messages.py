@@ -8,9 +8,8 @@ import pyarrow as pa
 from millrace.connectors.files.conversion import conversion, from_column
 from millrace.connectors.files.file_blocks import Fault
 from millrace.connectors.files.file_options import ReadOptions
-from millrace.connectors.files.json_reader import Lines, all_lines, object_or_fault, raw_schema
+from millrace.connectors.files.json_reader import Lines, all_lines, object_fields, object_or_fault, raw_schema
 from millrace.connectors.formats.decoded import Decoded, Values, converted, no_fault
-from millrace.kernel.columns.nested.json_values import reader
 
 
 class JsonMessages:
@@ -19,9 +18,7 @@ class JsonMessages:
     def __init__(self, schema: pa.Schema, options: ReadOptions) -> None:
         self._raw = raw_schema(schema, options.times.format)
         self._plan = conversion(schema, from_column, options.times)
-        self._fields = [
-            (field.name, field.type, reader(raw.type)) for field, raw in zip(schema, self._raw, strict=True)
-        ]
+        self._fields = object_fields(schema, self._raw)
 
     def decode(self, values: Values) -> Decoded:
         """The rows of some values; Arrow parses all at once, and only where it fails each is parsed by itself."""

@@ -119,6 +119,26 @@ def test_a_missing_json_key_is_null_and_others_are_ignored(tmp_path: Path) -> No
     assert rows(path, "json", PAIRS) == [(None, "x"), (2, None)]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": 1.50, "b":[ 1e5 ]}',
+        "[ 0.12345678901234567890 , {}]",
+        "{ }",
+        r'{"\u00fc":"a\/b", "c":"}]\""}',
+        "[[1], [ ]]",
+    ],
+)
+def test_an_object_of_json_in_a_column_of_text_is_its_text_to_the_letter(tmp_path: Path, text: str) -> None:
+    inside = pa.struct([("t", pa.string()), ("l", pa.list_(pa.string())), ("m", pa.map_(pa.string(), pa.string()))])
+    schema = pa.schema([("n", pa.int64()), ("word", pa.string()), ("st", inside)])
+    path = tmp_path / "a.json"
+    nested = f'{{ "m" : {{"k":{text} ,"q":"x"}}, "l":["y", {text},null ],"other":{{"t":1}}, "t":{text}}}'
+    path.write_text(f'{{"n":1,"word":{text}, "st" : {nested} }}\n{{"word" : "x" ,"n":2}}\n')
+    found = {"t": text, "l": ["y", text, None], "m": [("k", text), ("q", "x")]}
+    assert rows(path, "json", schema) == [(1, text, found), (2, "x", None)]
+
+
 def test_a_file_without_a_last_newline_keeps_its_last_row(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_text("n,word\n1,x\n2,y")
