@@ -23,6 +23,8 @@ def test_the_page_shows_a_run_on_spark_its_micro_batches_and_what_holds_it_back(
             assert "took" in page.locator("#batches .sentence").first.inner_text()
             assert "buckets" in page.locator("#batches").inner_text()
             assert "all rows came in order; you declared ORDERED" in page.locator("[data-stream=clicks]").inner_text()
+            until(page, "millrace.newest.queries.bought.latency?.p99 > 0")
+            assert "LATENCY P99" in page.locator(".card[data-query=bought]").inner_text().upper()
             shot(page, "spark")
             shop.silent.set()
             why = page.locator(".why.stuck[data-query=bought]")

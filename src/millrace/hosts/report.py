@@ -62,7 +62,7 @@ class Report:
     batches: Sequence[Mapping[str, Any]] = ()
     """The last micro-batches on Spark: their length by Spark's parts, our work in tasks, state, buckets."""
     latency: Mapping[str, Latency] = field(default_factory=dict)
-    """By query how long rows took from their arrival to the result; on Spark nothing."""
+    """By query how long rows took from their arrival to the result; on Spark at most, until the commit."""
     arcs: Mapping[tuple[str, str, int], tuple[int, Microseconds]] = field(default_factory=dict)
     """By producer, consumer and input the rows that wait on the arc, and the bound in its register; not on Spark."""
 

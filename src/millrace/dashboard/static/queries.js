@@ -97,7 +97,7 @@ class QueryCard {
         ["Superseded", number(queue.superseded)], ["Staleness", length(queue.staleness)]] : []),
       ...told.modes.map((each) => ["Mode", `${each.mode}${each.switches ? `, changed ${each.switches} ×` : ""}`]),
     ]));
-    // On Spark latency is not measured.
+    // Before the first results there is none.
     if (told.latency) this.charts[1].figure.hidden = false;
     if (queue && !this.hasQueue) {
       this.hasQueue = true;

@@ -277,7 +277,7 @@ class SparkRun:
         assert self._query.query is not None
         with self.changes.lock.work():
             self._committed.measure(self._query.query)
-            self._committed.time_newest(self._query.query)
+            self._committed.time_newest(self._query.query, self._query.interval)
 
     # Tables
 

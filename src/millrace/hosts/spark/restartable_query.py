@@ -36,6 +36,7 @@ from millrace.hosts.spark.source.python_streams import PythonStreams
 from millrace.hosts.spark.stage.budget import TriggerPace
 from millrace.hosts.spark.stage.shipped_stage import ShippedStage
 from millrace.hosts.system_clock import SetBack
+from millrace.kernel.elements import Microseconds
 from millrace.plan.nodes.query_network import QueryNetwork
 
 PATIENCE = 0.01
@@ -58,6 +59,8 @@ class RestartableQuery:
         self._owner, self._live, self._streams, self._stopping = owner, ending == "stopped", streams, stopping
         self._commits = CommitLog(folder / "commits")
         self.query: StreamingQuery | None = None
+        self.interval: Microseconds | None = None
+        """From one trigger to the next; None if the query reads what is there, and ends."""
         self.again = self.ends = self._held = False
         self.set_back = SetBack()
 
@@ -106,7 +109,9 @@ class RestartableQuery:
     def _start(self, trigger: str | None) -> StreamingQuery:
         buckets, levels = tuple(bucket_ids(self.manifest.buckets)), self.manifest.levels
         rows = self._sources(buckets)
-        return _start_query(self.session, rows, self.folder, levels, buckets, trigger, self._owner)
+        self.interval = _micros(self.session, trigger) if trigger else None
+        pace = TriggerPace.of(self.interval, self.session.sparkContext.defaultParallelism, len(buckets))
+        return _start_query(self.session, rows, self.folder, levels, buckets, trigger, pace, self._owner)
 
     def _sources(self, buckets: tuple[int, ...]) -> DataFrame:
         """The exchange rows of all streams and of the control, each source under its name."""
@@ -221,14 +226,13 @@ def _start_query(
     levels: int,
     buckets: Sequence[int],
     trigger: str | None,
+    pace: TriggerPace,
     owner: str,
 ) -> StreamingQuery:
     """Start the query over exchange rows: every `trigger`, or, without one, until all that is there has been read.
 
     `owner` is the run, as it has claimed the commit log.
     """
-    interval = _micros(session, trigger) if trigger else None
-    pace = TriggerPace.of(interval, session.sparkContext.defaultParallelism, len(buckets))
     for level in range(1, levels + 1):
         last = level == levels
         rows = rows.groupBy("bucket").transformWithStateInPandas(

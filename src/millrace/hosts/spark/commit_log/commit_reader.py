@@ -6,8 +6,10 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -52,6 +54,11 @@ class CommitReader:
         self._batches: deque[dict[str, Any]] = deque(maxlen=_BATCHES)
         self._timed = -1
         """The last micro-batch whose length is known, or is not to be learned."""
+        self._timed_at = (0.0, 0.0)
+        """When the last micro-batch of which Spark has told how long it took had begun, and how long it took."""
+        self._untold: dict[int, Mapping[str, int]] = {}
+        """By micro-batch the results of each query that left in it, until it is known how long it took."""
+        self._latency: dict[str, Latency] = {}
         self._unchanged_at = 0
 
     def go_on(self) -> None:
@@ -66,6 +73,10 @@ class CommitReader:
             self._batch, self._before, self.newest = batch, self.newest, record
             metrics = record.get("metrics", {})
             self._parts.update(metrics.get("took", {}))
+            earlier = self._before.get("metrics", {}).get("results", {})
+            self._untold[batch] = {
+                name: rows - earlier.get(name, 0) for name, rows in metrics.get("results", {}).items()
+            }
             told = {"tasks": metrics.get("took", {}), "state": metrics.get("state", {})}
             self._batches.append({"batch": batch, **told, "buckets": record.get("buckets", [])})
             yield batch, record
@@ -88,8 +99,8 @@ class CommitReader:
                 if (batch := progress["batchId"]) in records and "addBatch" in progress["durationMs"]:
                     self._profiled[batch] = MicroBatch.of(progress, records[batch])
 
-    def time_newest(self, query: StreamingQuery) -> None:
-        """Learn from Spark how long the newest micro-batches took, each once."""
+    def time_newest(self, query: StreamingQuery, interval: Microseconds | None) -> None:
+        """Learn from Spark how long the newest micro-batches took, each once; `interval` is that of its triggers."""
         untimed = {told["batch"]: told for told in self._batches if told["batch"] > self._timed}
         newest: Any = query.lastProgress if untimed else None
         if newest is None:
@@ -102,9 +113,28 @@ class CommitReader:
                 took = {name: each / 1000 for name, each in progress["durationMs"].items()}
                 told |= {"seconds": took.pop("triggerExecution", 0.0), "spark": took}
                 self._timed = told["batch"]
+                self._time_results(progress, told, interval)
         if passed:
             # Whatever Spark does not tell now of those that it has passed, it never tells.
             self._timed = max(self._timed, *(batch for batch in untimed if batch < newest["batchId"]))
+        self._untold = {batch: left for batch, left in self._untold.items() if batch > self._timed}
+
+    def _time_results(
+        self, progress: Mapping[str, Any], told: Mapping[str, Any], interval: Microseconds | None
+    ) -> None:
+        """Count the results of a micro-batch as old as the rows that it read may be when it is committed.
+
+        They came after Spark had looked for rows before: at its last trigger, or when the micro-batch before began.
+        Without an interval they were there already.
+        """
+        began, seconds = datetime.fromisoformat(progress["timestamp"]).timestamp(), told["seconds"]
+        before, lasted = self._timed_at
+        waited = 0.0 if interval is None else min(began - before, max(lasted, interval / 1e6))
+        self._timed_at = began, seconds
+        for name, rows in self._untold.pop(told["batch"], {}).items():
+            if rows > 0:
+                latency = self._latency.setdefault(name, Latency())
+                latency.add(np.array([round((waited + seconds) * 1e6)]), rows)
 
     def report(self, queries: Iterable[Query]) -> Report:
         """The run as of the last micro-batch that was looked at."""
@@ -129,6 +159,7 @@ class CommitReader:
             operators=operators_of([newest.get("low", {}), metrics.get("operators", {})], newest.get("bounds", {})),
             parts=dict(self._parts),
             batches=tuple(each for each in self._batches if "seconds" in each),
+            latency={name: each.copy() for name, each in self._latency.items()},
             now=time.time_ns() // 1_000,
         )
 
