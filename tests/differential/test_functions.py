@@ -92,6 +92,7 @@ nullif(i, k)|nullif(i, 2.0)
 nullif(d, k)|nvl(i, 0)|ifnull(d, 1)|nvl2(s, i, k)|coalesce(i, n)|zeroifnull(i)|nullifzero(k)|if(i > 0, s, t)
 equal_null(i, k)|isnull(i)|isnotnull(s)|decode(k, 1, 'one', 2, 'two')|decode(k, 1, i, NULL, 7, n)|i <=> k|typeof(i)
 typeof(d)|typeof(l)|typeof(st)|typeof(m)|typeof(ts)|boolean(k)|int(y)|bigint(s)|string(x)|double(s)|TRY_CAST(t AS INT)
+conv(concat('-', s), 3, -7)|conv('-0', 10, -2)
 date(ts)|float(s)|smallint(k)|if(n < 100 AND n > -100, n * n, 0)|CASE WHEN i > 0 THEN factorial(i) END
 """
 TIMES = """

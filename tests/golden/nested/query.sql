@@ -57,3 +57,6 @@ CREATE QUERY fields AS
   SELECT id, b, c, shop.*, to_json(struct(id, j.*)) AS made FROM baskets LATERAL VIEW json_tuple(raw, 'b', 'c') j AS b, c WHERE b IS NOT NULL OR id > 5;
 
 CREATE QUERY entries AS SELECT id, explode(tags) AS (name, tag) FROM baskets;
+
+-- An element may have the name of a column of its row.
+CREATE QUERY same_names AS SELECT id, posexplode(prices) AS (shop, prices), ts FROM baskets WHERE id <> 2;

@@ -288,7 +288,17 @@ def seconds_to_timestamp(value: Value) -> Value:
         micros = pc.multiply_checked(pc.cast(value, pa.int64()), 1_000_000)
     else:
         micros = whole_number(pc.round(pc.multiply(double(value), 1e6)), pa.int64())
-    return pc.cast(micros, TIMESTAMP)
+    return time_of_micros(micros)
+
+
+_TIMES = pa.scalar(-62_135_596_800_000_000), pa.scalar(253_402_300_799_999_999)
+"""The first microsecond of the year 1 and the last one of 9999, since 1970."""
+
+
+def time_of_micros(micros: Value) -> Value:
+    """Microseconds since 1970 as a time; null outside of the years from 1 to 9999, which no text can hold."""
+    first, last = _TIMES
+    return pc.cast(where(pc.and_(pc.greater_equal(micros, first), pc.less_equal(micros, last)), micros), TIMESTAMP)
 
 
 def nonzero(value: Value) -> Value:

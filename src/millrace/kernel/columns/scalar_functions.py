@@ -19,6 +19,7 @@ from millrace.kernel.columns.casts import (
     nonzero,
     remainder,
     seconds_to_timestamp,
+    time_of_micros,
     where,
     whole_number,
 )
@@ -29,7 +30,7 @@ from millrace.kernel.columns.functions.number_functions import attempted, rounde
 from millrace.kernel.columns.interval_values import INTERVAL_FUNCTIONS, negated, of_size, with_intervals
 from millrace.kernel.columns.nested.json_functions import JSON_FUNCTIONS
 from millrace.kernel.columns.nested.nested_functions import NESTED_FUNCTIONS, compared, extreme
-from millrace.kernel.elements import INTERVAL, TIMESTAMP
+from millrace.kernel.elements import INTERVAL
 
 _TRUNCATIONS = {
     "microsecond", "millisecond", "second", "minute", "hour", "day", "week", "month", "quarter", "year",
@@ -149,7 +150,7 @@ def _since_1970(micros: int) -> Callable[[Value], Value]:
 
 
 def _time_after_1970(micros: int) -> Callable[[Value], Value]:
-    return lambda value: pc.cast(pc.multiply_checked(pc.cast(value, pa.int64()), micros), TIMESTAMP)
+    return lambda value: time_of_micros(pc.multiply_checked(pc.cast(value, pa.int64()), micros))
 
 
 def _field(function: Callable[[Value], Value]) -> Callable[[Value], Value]:

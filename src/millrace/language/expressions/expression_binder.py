@@ -316,8 +316,10 @@ class ExpressionBinder:
             raise unknown_type(name, place_of(to))
         # DATE '...' is a literal and must be a date; CAST('...' AS DATE), which the parser calls TryCast, may be null.
         is_literal = isinstance(node.this, exp.Literal) and not isinstance(node, exp.TryCast)
-        written_as_literal = is_literal and kind in (TIMESTAMP, pa.date32())
-        found = typed.literal_of(given, kind) if written_as_literal else typed.cast(given, kind)
+        if is_literal and pa.types.is_decimal(kind) and not to.expressions:
+            # DECIMAL '1.50' has the digits that are written; DECIMAL alone would have none after the point.
+            kind = typed.type_of_digits(given, kind)
+        found = typed.literal_of(given, kind) if is_literal else typed.cast(given, kind)
         return Typed(found.expression, found.value)
 
     _bind_trycast = _bind_cast

@@ -281,6 +281,15 @@ def literal_of(given: Typed, target: pa.DataType) -> Typed:
     return found
 
 
+def type_of_digits(given: Typed, kind: pa.DataType) -> pa.DataType:
+    """The decimal type that holds a constant text as it is written; `kind` if there is none."""
+    try:
+        number = Decimal(str(given.value.as_py()).strip())
+        return decimals.type_of_number(number) if number.is_finite() else kind
+    except (ArithmeticError, ValueError):
+        return kind
+
+
 def _no_such_value(given: Typed, kind: pa.DataType) -> QueryError:
     name = sql_name(kind)
     return QueryError(f"{given.expression} is not a valid {name}", hint=for_value(kind), place=given.place)

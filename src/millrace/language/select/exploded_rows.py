@@ -26,10 +26,17 @@ from millrace.plan.nodes.node import Node
 from millrace.plan.nodes.relational_nodes import Explode, Project
 
 _ELEMENT, _POSITION = "__element", "__position"
+_MADE = "__made_"
+"""Before the name of a column that explode in a select list makes, where the rows have a column of that name."""
 
 
-def exploded(relation: BoundRelation, clause: ExplodeClause, functions: Functions) -> BoundRelation:
-    """The rows of a relation, each once per element, with the columns of the elements."""
+def exploded(
+    relation: BoundRelation, clause: ExplodeClause, functions: Functions, *, in_list: bool = False
+) -> BoundRelation:
+    """The rows of a relation, each once per element, with the columns of the elements.
+
+    Of explode in a select list nothing but the list reads them, so they may have names that the rows have, too.
+    """
     binder = ExpressionBinder(relation.scope, functions)
     if clause.generator == JSON_TUPLE:
         parts = [(f"c{place}", binder.bind(each)) for place, each in enumerate(_fields(clause.argument))]
@@ -38,6 +45,9 @@ def exploded(relation: BoundRelation, clause: ExplodeClause, functions: Function
     array = _array(given)
     element = typed.column(_ELEMENT, array.type.value_type, clause.place)
     outputs = _named(clause, _outputs(clause, element, is_map=array is not given))
+    if in_list and not isinstance(relation.joined, JoinScope):
+        known = {each.lower() for each in relation.schema.names}
+        outputs = [(f"{_MADE}{name}" if name.lower() in known else name, each) for name, each in outputs]
     place, kept = _POSITION if clause.position or clause.ordinality else None, tuple(relation.schema.names)
     node = Explode(relation.node, array.expression, _ELEMENT, place, clause.outer, kept)
     return _with_columns(relation, node, clause, outputs)
@@ -74,7 +84,9 @@ def _refuse_twice(clause: ExplodeClause, names: Sequence[str]) -> None:
     for place, name in enumerate(names):
         if name.lower() in (each.lower() for each in names[:place]):
             raise QueryError(
-                f'there is a column "{name}" already', hint="Give the element another name with AS.", place=clause.place
+                f'there is a column "{name.removeprefix(_MADE)}" already',
+                hint="Give the element another name with AS.",
+                place=clause.place,
             )
 
 
@@ -166,11 +178,17 @@ def with_generators(select: Select, given: BoundRelation, functions: Functions) 
         raise QueryError("explode takes one array or map", hint="Write explode(column).", place=item.place)
     names = item.names or (() if item.alias is None else (item.alias,))
     clause = ExplodeClause(called_name(item.expression), argument, columns=names, place=item.place)
-    found = exploded(given, clause, functions)
+    found = exploded(given, clause, functions, in_list=True)
     new = found.schema.names[len(given.schema.names) :]
     parts = [name.rpartition(".") if found.joined else ("", "", name) for name in new]
-    made = [placed_as(exp.column(name, table or None), item.expression) for table, _, name in parts]
-    items = [each for one in select.items for each in ([SelectItem(node) for node in made] if one is item else [one])]
+    made = [
+        SelectItem(
+            placed_as(exp.column(name, table or None), item.expression),
+            Name(name.removeprefix(_MADE), place=item.place) if name.startswith(_MADE) else None,
+        )
+        for table, _, name in parts
+    ]
+    items = [each for one in select.items for each in (made if one is item else [one])]
     return replace(select, items=_with_stars(items, given)), found
 
 

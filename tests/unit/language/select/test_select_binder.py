@@ -189,3 +189,11 @@ def test_what_is_not_supported_yet_is_refused_as_such(text: str) -> None:
     assert isinstance(error, NotYet), error
     assert error.hint
     assert error.place is not None
+
+
+def test_an_exploded_column_may_be_named_as_one_of_the_rows_and_not_as_another_result() -> None:
+    assert names("SELECT explode(split(srcIP, ',')) AS srcIP, len FROM main1") == ["srcIP", "len"]
+    assert names("SELECT posexplode(split(srcIP, ',')) AS (len, LEN2) FROM main1 WHERE len > 5") == ["len", "LEN2"]
+    assert 'two columns are named "len"' in str(refusal("SELECT len, explode(split(srcIP, ',')) AS len FROM main1"))
+    twice = refusal("SELECT posexplode(split(srcIP, ',')) AS (len, len) FROM main1")
+    assert 'there is a column "len" already' in str(twice)

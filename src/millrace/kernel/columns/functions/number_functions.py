@@ -238,7 +238,9 @@ def _conv(text: str, given: int, wanted: int) -> str | None:
         number = -number % 2**64 if wanted > 0 else -number
     elif wanted < 0 and number >= 2**63:
         number -= 2**64
-    return f"{'-' * (number < 0)}{_in_base(abs(number), abs(wanted))}"
+    # A zero keeps its sign where signs are written, as in Spark.
+    sign = "-" * (number < 0 or (negative and wanted < 0))
+    return f"{sign}{_in_base(abs(number), abs(wanted))}"
 
 
 def _in_base(number: int, base: int) -> str:
