@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Literal
 
@@ -12,6 +12,14 @@ from millrace.hosts.report import Ending
 
 HostName = Literal["spark", "local", "virtual"]
 HOSTS: tuple[HostName, ...] = ("spark", "local", "virtual")
+_OF_SPARK = {
+    "master": "--master",
+    "trigger": "--trigger",
+    "settings": "--set",
+    "profile": "--profile",
+    "verbose": "--verbose",
+}
+"""Options that no other host has, and what they are called on the command line."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +30,7 @@ class RunOptions:
     True
     >>> RunOptions("local", profile=True)
     Traceback (most recent call last):
-    millrace.errors.RequestError: profile works only on Spark
+    millrace.errors.RequestError: "profile" works only on Spark
     hint: Run it --on spark, or leave out --profile.
     """
 
@@ -61,8 +69,10 @@ class RunOptions:
                 f"{self.on} has no commit interval",
                 hint="On Spark every micro-batch is committed: choose --trigger. A virtual run commits when it ends.",
             )
-        if self.profile and self.on != "spark":
-            raise RequestError("profile works only on Spark", hint="Run it --on spark, or leave out --profile.")
+        if self.cost is not None and self.on != "virtual":
+            raise RequestError('"cost" works only in virtual time', hint="Run it --on virtual, or leave out --cost.")
+        if self.on != "spark":
+            self._refuse_those_of_spark()
         if self.stages is not None and (self.stages < 1 or self.on != "spark"):
             raise RequestError(
                 f"{self.stages} stages cannot be reserved on {self.on}",
@@ -78,3 +88,12 @@ class RunOptions:
                 "a virtual run takes no requests from other processes",
                 hint="Leave out --control, or run it --on local.",
             )
+
+    def _refuse_those_of_spark(self) -> None:
+        for each in fields(self):
+            unsaid = {} if each.name == "settings" else each.default
+            if each.name in _OF_SPARK and getattr(self, each.name) != unsaid:
+                flag = _OF_SPARK[each.name]
+                raise RequestError(
+                    f'"{each.name}" works only on Spark', hint=f"Run it --on spark, or leave out {flag}."
+                )

@@ -59,7 +59,10 @@ class Host:
         streams = {stream.name: stream for stream in network.streams()}
         feeds = {name: _tables(streams[name], given) for name, given in inputs.items() if name in streams}
         if self.name != "spark" or self.session is None:
-            return open_run(network, RunOptions(on=self.name, ending=ending, master="local[2]"), feeds=feeds)
+            options = RunOptions(self.name, ending)
+            if self.name == "spark":
+                options = replace(options, master="local[2]")
+            return open_run(network, options, feeds=feeds)
         # Imported here: the other hosts do not need Spark.
         from millrace.hosts.spark.host import SparkRun
 

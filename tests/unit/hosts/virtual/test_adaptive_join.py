@@ -53,12 +53,17 @@ def response(method: str, load: float, at_random: bool) -> tuple[float, JoinMetr
 
 @pytest.mark.slow
 @pytest.mark.parametrize("at_random", [False, True], ids=["even", "Poisson"])
-def test_the_adaptive_join_is_within_a_tenth_of_the_better_method(at_random: bool) -> None:
+@pytest.mark.parametrize(
+    "load", [0.3, *(pytest.param(load, marks=pytest.mark.long) for load in (0.06, 0.15, 0.6, 1, 3))]
+)
+def test_the_adaptive_join_is_within_a_tenth_of_the_better_method(load: float, at_random: bool) -> None:
     (sync, _), (ordered, _), (adaptive, metrics) = (
-        response(method, 0.3, at_random) for method in ("sync_filter", "filter_order", "adaptive")
+        response(method, load, at_random) for method in ("sync_filter", "filter_order", "adaptive")
     )
     assert adaptive <= 1.1 * min(sync, ordered)
-    assert (metrics.mode, metrics.switches) == ("filter_order", 1), "it does not flap"
+    # Where the load is near alpha it may change back once.
+    assert metrics.switches <= (1 if load > 0.06 else 2), "it does not flap"
+    assert metrics.mode == "filter_order" or load == 0.06
     assert metrics.waiting == 0
 
 
