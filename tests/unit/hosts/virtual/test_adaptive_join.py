@@ -62,7 +62,7 @@ def test_the_adaptive_join_is_within_a_tenth_of_the_better_method(load: float, a
     )
     assert adaptive <= 1.1 * min(sync, ordered)
     # Where the load is near alpha it may change back once.
-    assert metrics.switches <= (1 if load > 0.06 else 2), "it does not flap"
+    assert metrics.switches in ({1} if load > 0.06 else {1, 2}), "it does not flap"
     assert metrics.mode == "filter_order" or load == 0.06
     assert metrics.waiting == 0
 
