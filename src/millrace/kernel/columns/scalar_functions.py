@@ -26,7 +26,13 @@ from millrace.kernel.columns.casts import (
 from millrace.kernel.columns.comparison import equals, in_order
 from millrace.kernel.columns.date_formats import as_time, date_format, to_char
 from millrace.kernel.columns.functions import SQL_FUNCTIONS
-from millrace.kernel.columns.functions.number_functions import attempted, rounded
+from millrace.kernel.columns.functions.number_functions import (
+    attempted,
+    difference_overflows,
+    product_overflows,
+    rounded,
+    sum_overflows,
+)
 from millrace.kernel.columns.interval_values import INTERVAL_FUNCTIONS, negated, of_size, with_intervals
 from millrace.kernel.columns.nested.json_functions import JSON_FUNCTIONS
 from millrace.kernel.columns.nested.nested_functions import NESTED_FUNCTIONS, compared, extreme
@@ -269,5 +275,9 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     **NESTED_FUNCTIONS,
     **JSON_FUNCTIONS,
 }
-_ATTEMPTS = {"try_add": "+", "try_subtract": "-", "try_multiply": "*", "try_element_at": "element_at"}
-FUNCTIONS |= {name: attempted(FUNCTIONS[function]) for name, function in _ATTEMPTS.items()}
+FUNCTIONS |= {
+    "try_add": attempted(FUNCTIONS["+"], sum_overflows),
+    "try_subtract": attempted(FUNCTIONS["-"], difference_overflows),
+    "try_multiply": attempted(FUNCTIONS["*"], product_overflows),
+    "try_element_at": attempted(FUNCTIONS["element_at"]),
+}

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import operator
 import random
 import sys
+from collections.abc import Callable
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
+from types import FrameType
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -173,3 +177,55 @@ def test_a_count_that_leads_further_than_any_time_fails(unit: str, count: int) -
 def test_months_that_no_date_has_fail() -> None:
     with pytest.raises(pa.ArrowInvalid, match="overflow of a time"):
         FUNCTIONS["add_months"](pa.array([0], pa.date32()), pa.array([2**31 - 1], pa.int32()))
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int16(), pa.int32(), pa.int64()])
+@pytest.mark.parametrize(
+    ("function", "exact"),
+    [("try_add", operator.add), ("try_subtract", operator.sub), ("try_multiply", operator.mul)],
+)
+def test_an_attempt_is_null_exactly_where_the_result_does_not_fit(
+    function: str, exact: Callable[[int, int], int], kind: pa.DataType
+) -> None:
+    bounds = np.iinfo(kind.to_pandas_dtype())
+    least, greatest = int(bounds.min), int(bounds.max)
+    edges = [0, 1, -1, 2, -2, 3, 7, -7, 11, least, least + 1, least // 2, greatest, greatest - 1, greatest // 2, None]
+    pairs = [(one, other) for one in edges for other in edges]
+    columns = [pa.array(each, kind) for each in zip(*pairs, strict=True)]
+    fitting = [None if None in pair else exact(*pair) for pair in pairs]
+    expected = [each if each is not None and least <= each <= greatest else None for each in fitting]
+    assert FUNCTIONS[function](*columns).to_pylist() == expected
+
+
+ROWS = 5_000
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        ("try_add", ["numbers", 2**63 - 1]),
+        ("try_subtract", ["numbers", -(2**63) + 1]),
+        ("try_multiply", ["numbers", 2**62]),
+        ("right", ["texts", 3]),
+        ("find_in_set", ["texts", "a,b,x7"]),
+        ("encode", ["texts", "UTF-8"]),
+        ("decode", ["bytes", "utf-8"]),
+    ],
+)
+def test_a_function_with_a_kernel_over_columns_is_no_loop_over_rows(function: str, arguments: list[Any]) -> None:
+    columns = {"numbers": pa.array(range(ROWS)), "texts": pa.array([f"x{each}" for each in range(ROWS)])}
+    columns["bytes"] = columns["texts"].cast(pa.binary())
+    calls = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    given = [columns[each] if each in columns else pa.scalar(each) for each in arguments]
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        FUNCTIONS[function](*given)
+    finally:
+        sys.setprofile(before)
+    assert calls < ROWS / 10

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millrace.kernel.columns.casts import Value
-from millrace.kernel.columns.functions.distinct_arguments import Kernel, by_distinct
+from millrace.kernel.columns.functions.distinct_arguments import Kernel, by_distinct, with_constants
 from millrace.kernel.columns.functions.number_functions import digits_of
 from millrace.kernel.columns.nested.nested_columns import over_columns
 
@@ -118,6 +118,20 @@ def _decoded(given: bytes, charset: str) -> str:
     return given.decode(name, "replace")
 
 
+def _as_they_are(given: pa.DataType, kind: pa.DataType) -> Kernel:
+    """The bytes that Arrow's texts are made of, or the other way round; None if they are no UTF-8, or not asked for."""
+
+    def compute(value: Value, charset: str) -> Value:
+        if value.type != given or _charset(charset).upper() != "UTF-8":
+            return None
+        try:
+            return pc.cast(value, kind)
+        except pa.ArrowInvalid:
+            return None
+
+    return compute
+
+
 @over_columns
 def _url_encoded(value: pa.Array) -> pa.Array:
     places, data = _contents(value)
@@ -169,8 +183,8 @@ ENCODING_FUNCTIONS: dict[str, Kernel] = {
     "unbase64": by_distinct(_BYTES)(_unbase64),
     "hex": _hex,
     "unhex": by_distinct(_BYTES)(_unhex),
-    "encode": by_distinct(_BYTES)(_encoded),
-    "decode": by_distinct(_TEXT)(_decoded),
+    "encode": with_constants(_as_they_are(pa.string(), _BYTES), by_distinct(_BYTES)(_encoded)),
+    "decode": with_constants(_as_they_are(_BYTES, _TEXT), by_distinct(_TEXT)(_decoded)),
     "url_encode": _url_encoded,
     "url_decode": by_distinct(_TEXT)(_url_decoded),
     "parse_url": by_distinct(_TEXT)(_url_part),

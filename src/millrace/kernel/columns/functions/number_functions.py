@@ -260,8 +260,11 @@ def _factorial(value: pa.Array) -> pa.Array:
     return pa.array(_FACTORIALS, pa.int64()).take(where(inside, value))
 
 
-def attempted(kernel: Kernel) -> Kernel:
-    """A kernel, with null for the rows for which it raises `pa.ArrowInvalid`; these are found by halves."""
+def attempted(kernel: Kernel, overflows: Callable[[Any, Any], Any] | None = None) -> Kernel:
+    """A kernel, with null for the rows for which it raises `pa.ArrowInvalid`.
+
+    Of whole numbers `overflows` tells which these are, of other columns they are found by halves.
+    """
 
     def of_rows(*columns: pa.Array) -> pa.Array:
         count = len(columns[0])
@@ -270,11 +273,36 @@ def attempted(kernel: Kernel) -> Kernel:
         except pa.ArrowInvalid:
             if count == 1:
                 return pa.nulls(1, kernel(*(each.slice(0, 0) for each in columns)).type)
+        if overflows is not None and all(pa.types.is_integer(each.type) for each in columns):
+            left, right = np.broadcast_arrays(*(np.asarray(each.fill_null(0)) for each in columns))
+            kind = np.promote_types(left.dtype, right.dtype)
+            beyond = overflows(left.astype(kind), right.astype(kind))
+            return kernel(where(pa.array(~beyond), columns[0]), *columns[1:])
         half = count // 2
         halves = ([each.slice(begin, size) for each in columns] for begin, size in ((0, half), (half, count - half)))
         return pa.concat_arrays([of_rows(*each) for each in halves])
 
     return over_columns(of_rows)
+
+
+def sum_overflows(left: Any, right: Any) -> Any:
+    """Where a sum of integers has another sign than both of them."""
+    found = left + right
+    return ((left ^ found) & (right ^ found)) < 0
+
+
+def difference_overflows(left: Any, right: Any) -> Any:
+    """Where a difference of integers of different signs has not the sign of the first."""
+    return ((left ^ right) & (left ^ (left - right))) < 0
+
+
+def product_overflows(left: Any, right: Any) -> Any:
+    """Where a product of integers, divided by one of them, does not give the other."""
+    least = np.iinfo(left.dtype).min
+    # The least number divided by -1 would not fit either.
+    by_one = right == -1
+    divisor = np.where((right == 0) | by_one, left.dtype.type(1), right)
+    return np.where(by_one, left == least, (right != 0) & ((left * right) // divisor != left))
 
 
 NUMBER_FUNCTIONS: dict[str, Kernel] = {

@@ -167,6 +167,14 @@ def _soundex(text: str) -> str:
     return f"{code:0<4}"[:4]
 
 
+def _place_in_set(text: Value, texts: str) -> Value:
+    parts = texts.split(",")
+    distinct = dict.fromkeys(parts)
+    places = pa.array([parts.index(each) + 1 for each in distinct], _INT)
+    found = places.take(pc.index_in(text, pa.array(list(distinct), _TEXT)))
+    return pc.if_else(pc.is_valid(text), pc.fill_null(found, 0), pa.scalar(None, _INT))
+
+
 _code = by_distinct(_INT)(lambda letter: ord(letter) if letter else 0)
 
 
@@ -280,9 +288,15 @@ TEXT_FUNCTIONS: dict[str, Kernel] = {
     "luhn_check": by_distinct(_BOOL)(_luhn),
     "ascii": lambda text: _code(pc.utf8_slice_codeunits(text, 0, 1)),
     "chr": by_distinct(_TEXT)(lambda code: chr(code % 256) if code >= 0 else ""),
-    "right": by_distinct(_TEXT)(lambda text, count: text[-count:] if count > 0 else ""),
-    "find_in_set": by_distinct(_INT)(
-        lambda text, texts: texts.split(",").index(text) + 1 if "," not in text and text in texts.split(",") else 0
+    "right": with_constants(
+        lambda text, count: pc.utf8_slice_codeunits(text, -count) if count > 0 else None,
+        by_distinct(_TEXT)(lambda text, count: text[-count:] if count > 0 else ""),
+    ),
+    "find_in_set": with_constants(
+        _place_in_set,
+        by_distinct(_INT)(
+            lambda text, texts: texts.split(",").index(text) + 1 if "," not in text and text in texts.split(",") else 0
+        ),
     ),
     "repeat": lambda text, times: pc.binary_repeat(text, pc.max_element_wise(times, 0, skip_nulls=False)),
     "octet_length": lambda text: pc.cast(pc.binary_length(text), _INT),
