@@ -32,7 +32,7 @@ SPARK_JARS = (
 _SCRIPT = """
 CREATE STREAM events (word STRING, ts TIMESTAMP) TIMESTAMP BY ts DISORDER INTERVAL {delay} SECONDS
   FROM kafka OPTIONS (bootstrap_servers '{servers}', topic '{topic}'{limit});
-CREATE SINK counts TO kafka OPTIONS (bootstrap_servers '{servers}', topic '{output}', key 'word');
+CREATE SINK counts TO kafka OPTIONS (bootstrap_servers '{servers}', topic '{output}', key 'word'{delivery});
 CREATE QUERY counts INTO counts AS
   SELECT window_start, word, count(*) AS n
   FROM events [RANGE {window} SECONDS SLIDE {window} SECONDS WA ts] GROUP BY word;
@@ -41,7 +41,10 @@ CREATE QUERY counts INTO counts AS
 
 @dataclass(frozen=True)
 class TopicWork:
-    """A count from one topic into another, in folder `folder`; times are seconds, `limit` is rows per micro-batch."""
+    """A count from one topic into another, in folder `folder`; times are seconds, `limit` is rows per micro-batch.
+
+    Ours writes at least once if it is not `exact`.
+    """
 
     servers: str
     topic: str
@@ -50,6 +53,7 @@ class TopicWork:
     limit: int | None = None
     window: int = WINDOW
     delay: int = DELAY
+    exact: bool = True
 
     @property
     def checkpoint(self) -> Path:
@@ -58,7 +62,7 @@ class TopicWork:
     def ours(self) -> str:
         """As a user of Millrace writes it."""
         limit = "" if self.limit is None else f", max_rows_per_trigger '{self.limit}'"
-        own = asdict(self) | {"limit": limit}
+        own = asdict(self) | {"limit": limit, "delivery": "" if self.exact else ", delivery 'at_least_once'"}
         return _SCRIPT.format(**own)
 
     def stock(self) -> TopicCount:
