@@ -199,6 +199,8 @@ class ExpressionBinder:
     def _bind_jsonextract(self, node: exp.Expr) -> Typed:
         """`a:b.c[0]`, a part of a JSON text."""
         steps = [each for each in node.expression.expressions if not isinstance(each, exp.JSONPathRoot)]
+        if not all(isinstance(each.this, str | int) for each in steps):
+            raise QueryError("a path has names and places", hint="Write text:a.b[0]; a path with * is not supported.")
         path = "".join(f"[{each.this}]" if isinstance(each.this, int) else f"['{each.this}']" for each in steps)
         return part(self.bind(node.this), f"${path}", "any")
 

@@ -6,6 +6,7 @@ Every function call is read as a plain name with arguments, so that the binder a
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sqlglot import exp
@@ -105,6 +106,18 @@ class ExpressionReader(SparkParser):
         low = self._parse_bitwise()
         self.cursor.expect("AND", hint="Write value BETWEEN 1 AND 5.", what="AND and a second value for BETWEEN")
         return self.expression(exp.Between(this=this, low=low, high=self._parse_bitwise()))
+
+    def _parse_colon_as_variant_extract(self, this: Any) -> Any:
+        """Sqlglot passes over a missing name of a field, and takes the AS after it for one."""
+        begin = self._index
+        found = super()._parse_colon_as_variant_extract(this)
+        for place, (token, after) in enumerate(pairwise(self._tokens[begin : self._index + 1]), begin):
+            unnamed = (TokenType.DOT, TokenType.COLON, TokenType.ALIAS)
+            misses = token.token_type in unnamed[:2] and after.token_type in unnamed
+            if misses or (token.token_type == TokenType.DOT and after.token_type == TokenType.L_BRACKET):
+                self._retreat(place + 1)
+                raise self.cursor.wrong("the name of a field", "Write text:a.b[0], and `as` in backquotes.")
+        return found
 
     def _parse_in(self, this: Any, alias: bool = False) -> Any:
         """Sqlglot takes one value without parentheses."""
