@@ -29,7 +29,8 @@ def lambda_call(binder: ExpressionBinder, name: str, given: Sequence[exp.Expr]) 
     plain = [each for each in given if not isinstance(each, exp.Lambda)]
     lambdas = [each for each in given if isinstance(each, exp.Lambda)]
     wanted = bool(lambdas) or name == "array_sort"
-    if not wanted or list(given) != [*plain, *lambdas] or len(lambdas) > 1 + (name == "aggregate"):
+    counts = len(plain) == (2 if name in ("aggregate", "zip_with") else 1) and len(lambdas) <= 1 + (name == "aggregate")
+    if not wanted or list(given) != [*plain, *lambdas] or not counts:
         hint = f"Write {FUNCTIONS[name].example}."
         raise QueryError(f'"{name}" takes an expression of elements', hint=hint, place=place_of(given[-1]))
     arguments = arguments_of(FUNCTIONS[name], [binder.bind(each) for each in plain])

@@ -254,6 +254,7 @@ def test_every_scalar_function_of_the_kernel_can_be_called() -> None:
         ("n n", 'unexpected "n"', "n"),
         ("2147483647 + 1", "has no value: overflow", "2147483647 + 1"),
         ("INTERVAL 1 MONTH = INTERVAL 30 DAYS", "no common type", "INTERVAL 1 MONTH = INTERVAL 30 DAYS"),
+        ("aggregate(array(n), 1, 2, (a, b) -> a)", '"aggregate" takes an expression of elements', "a, b) -> a"),
         ("name:a. AS b", "expected the name of a field", "AS"),
         ("name: AS b", "expected the name of a field", "AS"),
         ("name:a.[0]", "expected the name of a field", "["),
