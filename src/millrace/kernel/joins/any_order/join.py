@@ -78,11 +78,10 @@ class Join(StoringOperator):
             yield from self._told(ets=False)
 
     def on_bound(self, port: int, punctuation: Punctuation) -> Iterator[Element]:
-        before = self.core.bounds[port]
         made = self.core.raise_bound(port, punctuation.until)
         if self._slow is not None:
             if made is not None:
-                self._slow.add(port, made, before)
+                self._slow.add(port, made, self.core.stores[1 - port].last_matches(made.rows, made.times))
             made = self._slow.due(port, punctuation.until)
         if made is not None:
             yield made

@@ -116,7 +116,7 @@ class MatchStore:
     def read(self, batch: Batch) -> tuple[MatchRows, pa.RecordBatch | None]:
         """The rows that may match something, and those that match nothing, if there are any."""
         rows, times = batch.rows, batch.times
-        untils, usable = self._untils(rows, times), without_null([rows.column(name) for name in self.reader.names])
+        untils, usable = self.last_matches(rows, times), without_null([rows.column(name) for name in self.reader.names])
         if self.side.until is not None and rows.column(self.side.until).null_count:
             valid = rows.column(self.side.until).is_valid().to_numpy(zero_copy_only=False)
             usable = valid if usable is None else usable & valid
@@ -130,7 +130,7 @@ class MatchStore:
         read = MatchRows(self.reader, rows, times, untils, np.zeros(len(times), np.bool_) if self.side.outer else None)
         return MatchRun(read) if len(read) > FEW else read
 
-    def _untils(self, rows: pa.RecordBatch, times: Times) -> Times:
+    def last_matches(self, rows: pa.RecordBatch, times: Times) -> Times:
         """The last time that may match each row."""
         untils = times if self.side.ahead is None else shifted(times, self.side.ahead)
         if self.side.until is None:
@@ -325,7 +325,7 @@ class MatchStore:
         if self.side.outer:
             matched = marked(rows, [self._segments.live[mark] for mark in marks])
             rows = rows.drop_columns([MATCHED])
-        read = MatchRows(self.reader, rows, times, self._untils(rows, times), matched)
+        read = MatchRows(self.reader, rows, times, self.last_matches(rows, times), matched)
         kept = KeptRun(self._segments, read, number, marks)
         if not kept.moved:
             return kept

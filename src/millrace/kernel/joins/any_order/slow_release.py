@@ -2,8 +2,8 @@
 
 Rules:
 - For each row that comes, the row that has waited longest leaves.
-- A row leaves at the latest when the bound of the other input is `delay` past the last time at which that input could
-  have had a match for it.
+- A row leaves at the latest when the bound of the other input is more than `delay` past the last time at which that
+  input could have had a match for it, however far that bound went at once.
 - Until then it holds back what the join promises about its results.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from millrace.kernel.columns.integers import Integers
-from millrace.kernel.elements import END_OF_TIME, TIME, Batch, Microseconds, concat_tables
+from millrace.kernel.elements import END_OF_TIME, TIME, Batch, Microseconds, Times, concat_tables
 from millrace.kernel.state import Changes, combined, separated
 from millrace.kernel.stores.sorted_runs import SortedRuns
 
@@ -38,12 +38,13 @@ class SlowRelease:
         """The memory of the rows that wait."""
         return sum(runs.nbytes for runs in self._waiting)
 
-    def add(self, port: int, rows: Batch, before: Microseconds) -> None:
-        """Let rows wait that a bound of an input has released; the bound `before` it had not."""
+    def add(self, port: int, rows: Batch, last: Times) -> None:
+        """Let rows wait that a bound of an input has released; `last` is when it could have had a match for each."""
+        order = np.argsort(last, kind="stable")
         numbers = np.arange(self._following, self._following + len(rows))
         self._following += len(rows)
-        due = np.full(len(rows), min(before, END_OF_TIME - self.delay) + self.delay, np.int64)
-        table = pa.Table.from_batches([rows.rows])
+        due = np.minimum(last[order], END_OF_TIME - self.delay - 1) + 1 + self.delay
+        table = pa.Table.from_batches([rows.rows.take(pa.array(order))])
         self._waiting[port].add(table.append_column(_NUMBER, pa.array(numbers)).append_column(_DUE, pa.array(due)))
 
     def due(self, port: int, until: Microseconds) -> Batch | None:

@@ -257,12 +257,25 @@ def test_rows_without_a_match_leave_one_for_each_row_that_comes() -> None:
         driven.step(0, Punctuation(3 * MINUTE))
         left = [len(batches(driven.step(1, Punctuation(2 * MINUTE))))]
         left += [len(batches(driven.step(1, rows(1, [2 * MINUTE + each], [2])))) for each in range(40)]
-        left.append(len(batches(driven.step(1, Punctuation(6 * MINUTE)))))
+        left.append(len(batches(driven.step(1, Punctuation(6 * MINUTE + 100)))))
         assert sum(left) == 100
         assert last_bound(driven.found) == 3 * MINUTE
         bursts[delay] = left
     assert bursts[0] == [100, *[0] * 40, 0]
     assert bursts[5 * MINUTE] == [0, *[1] * 40, 60]
+
+
+def test_a_bound_that_goes_far_at_once_makes_rows_leave_whose_time_is_over_and_no_others() -> None:
+    sides = Side(("k0",), MINUTE, outer=True), Side(("k1",), MINUTE)
+    schemas = [pa.schema([(f"k{port}", pa.int64()), (f"ts{port}", pa.int64())]) for port in (0, 1)]
+    driven = Driven(lambda: Join(schemas, sides, delay=5 * MINUTE))
+    driven.step(0, rows(0, [each * MINUTE for each in range(20)], [1] * 20))
+    # What came up to 8 could have had a match up to 9, and 14 is less than five minutes later for what came from 8 on.
+    assert len(batches(driven.step(1, Punctuation(14 * MINUTE)))) == 8
+    assert [batches(driven.step(1, rows(1, [15 * MINUTE], [2]))) for _ in range(6)] == [
+        [minute * MINUTE] for minute in range(8, 13)
+    ] + [[]]
+    assert batches(driven.step(1, Punctuation(END_OF_TIME))) == [minute * MINUTE for minute in range(13, 20)]
 
 
 def batches(elements: Sequence[Element]) -> list[int]:
