@@ -291,7 +291,7 @@ def seconds_to_timestamp(value: Value) -> Value:
     return time_of_micros(micros)
 
 
-_TIMES = pa.scalar(-62_135_596_800_000_000), pa.scalar(253_402_300_799_999_999)
+_TIMES = -62_135_596_800_000_000, 253_402_300_799_999_999
 """The first microsecond of the year 1 and the last one of 9999, since 1970."""
 
 
