@@ -14,7 +14,7 @@ from millrace.api.terminal.colours import Colours
 from millrace.api.terminal.phase_line import PhaseLine
 from millrace.api.terminal.result_table import ResultTables
 from millrace.api.terminal.status_line import StatusLine, fitted, folded, say, terminal_width
-from millrace.connectors.files.file_writer import json_lines
+from millrace.connectors.files.file_writer import JSON, json_lines
 from millrace.connectors.files.times.timestamps import text_of
 from millrace.errors import output_fault
 from millrace.hosts.control.replies import Reply
@@ -299,7 +299,15 @@ def _plain(value: Any) -> Any:
 
 
 def column_text(column: pa.ChunkedArray) -> list[str]:
-    """A column's values as text."""
-    if pa.types.is_timestamp(column.type):
-        return ["NULL" if text is None else text for text in text_of(column).to_pylist()]
-    return ["NULL" if value is None else str(value).translate(_ESCAPES) for value in column.to_pylist()]
+    """A column's values as text, nested ones as JSON.
+
+    >>> column_text(pa.chunked_array([[["a"], None]]))
+    ['["a"]', 'NULL']
+    """
+    if pa.types.is_nested(column.type):
+        column = JSON.of(column.combine_chunks())
+    elif pa.types.is_timestamp(column.type):
+        column = text_of(column)
+    else:
+        return ["NULL" if value is None else str(value).translate(_ESCAPES) for value in column.to_pylist()]
+    return ["NULL" if text is None else text for text in column.to_pylist()]

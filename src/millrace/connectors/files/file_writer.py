@@ -19,7 +19,8 @@ from millrace.kernel.columns.interval_values import interval_text
 from millrace.kernel.columns.nested.json_text import JsonText
 
 _NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
-_JSON = JsonText(null_fields=True, time=text_of)
+JSON = JsonText(null_fields=True, time=text_of)
+"""How results are written as JSON."""
 _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2"}
 
 
@@ -95,11 +96,11 @@ def json_lines(rows: pa.Table) -> list[str]:
     ['{"k":"a","money":1.10}', '{"k":null,"money":null}']
     """
     batches = rows.to_batches()
-    return [line for batch in batches for line in _JSON.object_of(batch.schema.names, batch.columns).to_pylist()]
+    return [line for batch in batches for line in JSON.object_of(batch.schema.names, batch.columns).to_pylist()]
 
 
 def _lines(rows: pa.RecordBatch) -> pa.Buffer:
     """Each row as a JSON object and a newline, made column by column."""
-    lines = _JSON.object_of(rows.schema.names, rows.columns, "\n")
+    lines = JSON.object_of(rows.schema.names, rows.columns, "\n")
     # The texts of a column are contiguous in its last buffer: that is the file.
     return lines.buffers()[2]
