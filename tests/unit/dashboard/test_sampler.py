@@ -78,9 +78,9 @@ def test_memory_is_flat_from_the_first_hour_on(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(sampling, "time", clock)
     held = []
     with pushed_run() as handle:
-        server = handle.serve()
         tracemalloc.start()
         try:
+            server = handle.serve()
             for hour in (1, 2):
                 wait_for(lambda hour=hour: server.sampler.newest > hour * 3_700)
                 gc.collect()
